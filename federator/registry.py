@@ -31,7 +31,7 @@ def get_connector(impl: str) -> Connector[Any]:
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the connector {impl!r} needs the module {error.name!r}",
-            hint=f"pip install 'lance-federator[{impl.rstrip('23')}]'",
+            hint=f"pip install 'lance-federator[{extra_of(impl)}]'" if extra_of(impl) else None,
         ) from error
     if not isinstance(connector, Connector):
         raise ConfigError(
@@ -42,6 +42,7 @@ def get_connector(impl: str) -> Connector[Any]:
 
 def extra_of(impl: str) -> str | None:
     """Return the extra with the libraries of an impl. None: the core is enough, or the impl is a dotted path."""
+    # hive2 and hive3 share an extra.
     name = impl.rstrip("23")
     return name if ":" not in impl and name != "dir" else None
 

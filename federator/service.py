@@ -19,11 +19,10 @@ from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import user_plan_target
 from federator.settings import Settings
 from federator.stages.apply import apply_plans, resolve_open_intents
-from federator.stages.closing import finish_run, seal_run_events
+from federator.stages.closing import close_run, seal_run_events
 from federator.stages.context import RunContext
 from federator.stages.crawl import crawl_sources
-from federator.stages.declare import DeclareSpec, plan_declarations, rule_for_plan
-from federator.stages.declare import check_declare_spec as validate_declare_spec
+from federator.stages.declare import DeclareSpec, check_declare_spec, plan_declarations, rule_for_plan
 from federator.stages.direct_writes import resolve_direct_writes
 from federator.stages.plan import plan_mirrors
 from federator.stages.prune import prune_history, require_policy
@@ -45,8 +44,8 @@ class Federator:
     """The service's core, over one configuration.
 
     ``on_progress`` receives each progress event, and ``on_run_started`` each run's id and kind. ``stop`` ends a run between two
-    stages or two writes. ``max_failures`` ends a mirror's changes after so many failures. ``drops_confirmed`` says that the caller
-    asks a user before a namespace is dropped whose catalog drops it with all its objects.
+    stages or two writes. ``max_failures`` ends a mirror's changes after so many failures. ``drops_confirmed``: the
+    caller has a user confirm each plan, so it may drop namespaces whose catalog would drop all their objects, too.
     """
 
     settings: Settings
@@ -59,14 +58,14 @@ class Federator:
 
     @classmethod
     def open(
-        cls, settings: Settings, report: Callable[[ProgressEvent], None] = lambda _: None, *, create: bool = True
+        cls, settings: Settings, on_progress: Callable[[ProgressEvent], None] = lambda _: None, *, create: bool = True
     ) -> Federator:
         """Open the index. A new SQLite file gets its tables at once; any other database needs ``federator db upgrade``."""
         index = open_index(resolve_reference(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
         if create and index.file is not None and not index.file.exists():
             migrations.upgrade_schema(index)
         migrations.require_current_schema(index)
-        return cls(settings, index, report)
+        return cls(settings, index, on_progress)
 
     def crawl(
         self, sources: Sequence[str] = (), *, full: bool = False, roots: Sequence[str] = (), trigger: str = "cli",
@@ -119,6 +118,7 @@ class Federator:
             check_plan(plan, digest=digest, mirror_digest=rule.digest)
             with self.index.read() as connection:
                 plans.require_applicable(connection, digest)
+                # A plan of declarations by users has no origin, and was not made from a crawl of its target.
                 for source in _mirror_sources([rule] if user_plan_target(plan.mirror) is None else []):
                     revisions.check_configuration(connection, source, self.settings.source(source).digest)
         with self._start_run("apply", trigger, actor) as context:
@@ -145,7 +145,7 @@ class Federator:
 
     def declare(self, spec: DeclareSpec, *, trigger: str = "cli", actor: str | None = None) -> RunResult:
         """Plan the declaration of physical tables; ``apply`` makes the changes."""
-        validate_declare_spec(self.settings, spec)
+        check_declare_spec(self.settings, spec)
         with self._start_run("declare", trigger, actor) as context:
             plan_declarations(context, spec)
         return context.result
@@ -198,6 +198,7 @@ class Federator:
         try:
             record_config_change(self.index, self.settings, run)
             yield context
+            # Drift depends on catalogs, plans and verification states; the other kinds of runs change none of them.
             if run.kind == "verify" or run.kind not in MAINTENANCE_RUN_KINDS:
                 with context.record_errors("drift"):
                     drift_detection.refresh_drift(self.index, self.settings.mirror_rules, self.settings.roots)
@@ -206,7 +207,7 @@ class Federator:
                 # An error during a stop counts as a consequence of the stop.
                 if not isinstance(error, Interrupted):
                     context.result.errors[run.kind] = str(error)
-                finish_run(context)
+                close_run(context)
                 return
             state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             run_notices = build_run_notices(context, error)
@@ -215,7 +216,7 @@ class Federator:
             seal_run_events(context)
             raise
         else:
-            finish_run(context)
+            close_run(context)
         finally:
             flush_call_metrics(self.index)
             context.remove_staging()

@@ -18,10 +18,11 @@ A subdirectory is a table even if it is empty or contains other files. Opening s
   directory. ``dir.manifest_enabled = true`` also creates namespaces; ``false`` ignores the manifest. Tables in a namespace are
   registered at a location below the directory; without a location pylance chooses one. pylance drops the properties of a registered
   table. Manifests were tested with those that pylance 14 writes.
-- A table of the manifest takes precedence over a directory of its name, as the text of V2 says. The crawl reports the hidden
-  directory. pylance 14 does so with ``dir_listing_enabled = false``; by default it opens ``x.lance``.
+- A table of the manifest takes precedence over a directory of its name, as V2 of the directory namespace's spec says. The crawl reports
+  the hidden directory. pylance 14 does so with ``dir_listing_enabled = false``; by default it opens ``x.lance``.
 - The metadata of the manifest are the properties of the directory itself. They are read only.
-- A manifest with columns of an extension (such as partitioned namespaces) is read but not written (0): pylance 14 would remove them.
+- A manifest with columns of an extension (such as partitioned namespaces) is read; a write is Unsupported: pylance 14 would remove
+  them.
 - In a directory with a manifest, a subdirectory without the suffix ``.lance`` belongs to the manifest if its name starts with eight
   hexadecimal digits and ``_``, or if it contains a table of the manifest. It is then not a table itself.
 
@@ -74,8 +75,10 @@ class DirConnector(Connector[DirSettings]):
         return DirCatalog(source, settings)
 
     def crawl_concurrency(self, properties: Mapping[str, str]) -> int:  # noqa: ARG002
+        # A directory is one shard.
         return 1
 
 
 CONNECTOR = DirConnector()
+# The class DirNamespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "DirNamespace")

@@ -85,5 +85,5 @@ class GlueConnector(Connector[GlueSettings]):
 
 
 CONNECTOR = GlueConnector()
-
+# The class GlueNamespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "GlueNamespace")

@@ -42,5 +42,5 @@ class Hive2Connector(HiveConnector):
 
 
 CONNECTOR = Hive2Connector()
-
+# The class Hive2Namespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "Hive2Namespace")

@@ -37,5 +37,5 @@ class Hive3Connector(HiveConnector):
 
 
 CONNECTOR = Hive3Connector()
-
+# The class Hive3Namespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "Hive3Namespace")

@@ -98,5 +98,5 @@ class IcebergConnector(Connector[IcebergSettings]):
 
 
 CONNECTOR = IcebergConnector()
-
+# The class IcebergNamespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "IcebergNamespace")

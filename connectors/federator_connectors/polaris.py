@@ -81,5 +81,5 @@ class PolarisConnector(Connector[PolarisSettings]):
 
 
 CONNECTOR = PolarisConnector()
-
+# The class PolarisNamespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "PolarisNamespace")

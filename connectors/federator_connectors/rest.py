@@ -107,4 +107,5 @@ def _name_rules(delimiter: str) -> NameRules:
 
 
 CONNECTOR = RestConnector()
+# The class RestNamespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "RestNamespace")

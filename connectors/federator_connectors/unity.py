@@ -103,5 +103,5 @@ class UnityConnector(Connector[UnitySettings]):
 
 
 CONNECTOR = UnityConnector()
-
+# The class UnityNamespace of this module, made at its first use.
 __getattr__ = lazy_facade_class(__name__, CONNECTOR, "UnityNamespace")

@@ -38,6 +38,8 @@ class ApiRoute(BoundedRoute):
 
 
 class _LimitedRequest(Request):
+    """A request whose ``json`` raises InvalidInput for too many values."""
+
     def __init__(self, *arguments: Any, max_values: int) -> None:
         super().__init__(*arguments)
         self._max_values = max_values
@@ -61,7 +63,10 @@ def _is_vector(key: str, container: Any) -> bool:
 
 
 def _iter_items(key: str, container: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the values in an object by their names, or those in a list by its name. Those in a list of vectors are vectors."""
+    """Yield the values of an object with their keys, and those of a list with the key of the list.
+
+    The key of the values of ``multi_vector``, a list of vectors, is ``single_vector``.
+    """
     if isinstance(container, dict):
         yield from container.items()
     else:

@@ -63,7 +63,7 @@ async def _hold_share(request: Request) -> AsyncIterator[None]:
 
 
 async def _hold_provider_share(request: Request) -> AsyncIterator[None]:
-    """Hold a share of all those who sign in: nobody is known yet, and the identity provider may not respond."""
+    """Hold a thread of the share of the identity provider, which may not respond. All sign-ins have one share: nobody is known yet."""
     shares: ThreadShares = request.app.state.thread_shares
     async with shares.hold(IDENTITY_PROVIDER):
         yield
@@ -77,7 +77,7 @@ async def _get_threads(request: Request) -> PrincipalThreads:
 MAX_SIZE_KEY = "max_size"
 #: a dependency of every route; it ends before the response is sent, so that a slow client holds nothing
 HOLD_SHARE = Depends(_hold_share, scope="function")
-#: a dependency of the routes that call the identity provider
+#: a dependency of the routes that call the identity provider: together, they take a bounded number of threads
 HOLD_PROVIDER_SHARE = Depends(_hold_provider_share, scope="function")
 MaxSizeDep = Annotated[int | None, Depends(_get_max_size)]
 ThreadsDep = Annotated[PrincipalThreads, Depends(_get_threads)]

@@ -78,7 +78,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         # ``pause_writing`` is called as soon as the client's window is full, also at the end of a response.
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MAX_CONNECTIONS:
-            # Of the most numerous kind: those who reconnect to send slow bodies close no other's connection that has just been opened.
+            # Close the oldest connection of the most numerous kind. Clients that reconnect again and again to send slow bodies then
+            # close each other's connections, not those that others have just opened.
             most_numerous = max(self._waiting_for_head, self._unread, self._unfinished_bodies, key=len)
             longest_waiting = next(iter(most_numerous), None)
             if longest_waiting is None:

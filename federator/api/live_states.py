@@ -11,8 +11,8 @@ from federator.store import Index
 from federator.views import live
 
 POLL_SECONDS = 1.0
-# A principal's status is read at most this often while the index changes, and this often while it does not: time alone makes a
-# crawl overdue.
+# Seconds after which a principal's status is read again, if the index has changed, and if it has not: then, too, a crawl may have
+# become overdue.
 _CHANGED_SECONDS, _QUIET_SECONDS = 2.0, 15.0
 
 _Version = tuple[object, ...]

@@ -24,11 +24,11 @@ def merged_tree_response(
     """Build a page of the entries below a path. ``limit`` bounds the page, and all entries below it together."""
     builder = _MergedTreeBuilder(snapshots, settings, as_of, limit)
     after = builder.start(node, cursor)
-    page = builder.page(node, after, limit)
+    page = builder.read_page(node, after, limit)
     body = MergedTree(
         path=path_key(node),
-        nodes=[builder.node(entry, depth - 1) for entry in page.nodes],
-        next=builder.cursor(node, page.next),
+        nodes=[builder.build_node(entry, depth - 1) for entry in page.nodes],
+        next=builder.encode_cursor(node, page.next),
         freshness=[]
         if builder.snapshot is not None
         else list_source_freshness(snapshots.index, builder.scopes, builder.sources),
@@ -58,7 +58,7 @@ class _MergedTreeBuilder:
         after, (self.snapshot,) = self.snapshots.resolve_page(self._listing(node), (self.as_of,), cursor)
         return after or ""
 
-    def page(self, node: Path, after: str, limit: int) -> merged_tree.MergedPage:
+    def read_page(self, node: Path, after: str, limit: int) -> merged_tree.MergedPage:
         page = merged_tree.list_merged_children(
             self.snapshots.index,
             self.settings.merged_tree_levels,
@@ -71,21 +71,23 @@ class _MergedTreeBuilder:
         self.sources |= {declaration.source for entry in page.nodes for declaration in entry.homes}
         return page
 
-    def cursor(self, node: Path, after: str | None) -> str | None:
+    def encode_cursor(self, node: Path, after: str | None) -> str | None:
         if after is None:
             return None
         if self.snapshot is not None:
             return self.snapshots.next_cursor(self._listing(node), after, (self.snapshot,))
         return encode_cursor(self._listing(node), after, scopes=self.scopes)
 
-    def node(self, entry: merged_tree.MergedEntry, levels: int) -> MergedNode:
-        children, end = None, None
+    def build_node(self, entry: merged_tree.MergedEntry, levels: int) -> MergedNode:
+        """Build an entry with so many levels below it."""
+        children, next_cursor = None, None
         if levels and entry.kind == "namespace" and self.remaining > 0:
             path = parse_path_key(entry.id)
-            page = self.page(path, "", self.remaining)
+            page = self.read_page(path, "", self.remaining)
             self.remaining -= len(page.nodes)
-            children, end = [self.node(child, levels - 1) for child in page.nodes], self.cursor(path, page.next)
-        return MergedNode(**fields_of(entry), children=children, next=end)
+            children = [self.build_node(child, levels - 1) for child in page.nodes]
+            next_cursor = self.encode_cursor(path, page.next)
+        return MergedNode(**fields_of(entry), children=children, next=next_cursor)
 
     def _listing(self, node: Path) -> str:
         return f"merged {path_key(node)}" + (f" as of {self.as_of}" if self.as_of is not None else "")

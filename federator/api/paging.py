@@ -27,6 +27,7 @@ def decode_cursor(
 ) -> tuple[str, int | None]:
     """Return the position after which the page begins, and the revision. Without a cursor: "" and ``newest``.
 
+    ``newest`` is the newest revision of the listing's source; None if the listing has no revision.
     Raise InvalidInput if the cursor is malformed, or belongs to another listing or other scopes.
     """
     if cursor is None:
@@ -35,7 +36,9 @@ def decode_cursor(
         binding, after, revision = json.loads(decode_base64url(cursor))
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput("the cursor is malformed", hint="omit the cursor to start again") from None
-    if binding != _cursor_binding(listing, scopes) or not isinstance(after, str) or type(revision) is not type(newest):
+    # A listing has a revision in all its cursors, or in none.
+    has_revision_like_listing = type(revision) is type(newest)
+    if binding != _cursor_binding(listing, scopes) or not isinstance(after, str) or not has_revision_like_listing:
         raise InvalidInput("the cursor belongs to another listing", hint="omit the cursor to start again")
     if revision is not None and newest is not None and not 0 <= revision <= newest:
         raise InvalidInput("the cursor belongs to a revision that is not published", hint="omit the cursor to start again")

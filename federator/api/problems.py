@@ -14,8 +14,18 @@ from starlette.routing import Match
 
 from federator import logs
 from federator.api.lance import errors as lance
-from federator.connector import CatalogError, ConfigError, FederatorError, StateError
-from federator.connector.errors import TableNotFound
+from federator.connector import (
+    CatalogError,
+    ConfigError,
+    FederatorError,
+    Internal,
+    InvalidInput,
+    PermissionDenied,
+    ServiceUnavailable,
+    StateError,
+    Throttled,
+    Unauthenticated,
+)
 from federator.runtime.input_faults import describe_faults
 from federator.runtime.text import first_line
 from federator.store import DatabaseError
@@ -52,7 +62,8 @@ class RequestRejected(FederatorError):
     @property
     def code(self) -> int | None:
         """The error code of the Lance Namespace spec; None if the spec has none for the status."""
-        return {401: 16, 403: 15, 429: 21, 503: 17}.get(self.status)
+        kind = {401: Unauthenticated, 403: PermissionDenied, 429: Throttled, 503: ServiceUnavailable}.get(self.status)
+        return kind.code if kind is not None else None
 
 
 class Problem(BaseModel):
@@ -104,16 +115,21 @@ def install_problem_handlers(app: FastAPI) -> None:
 
 
 def problem_response(
-    path: str, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+    path: str,
+    status: int,
+    title: str,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    code: int | None = None,
+    hint: str | None = None,
 ) -> JSONResponse:
     """Return a problem document as a response; below ``/v1``, the error document of the Lance protocol."""
     if lance.is_lance_path(path):
-        return lance.error_response(
-            _encodable(path), status, _encodable(detail), code=more.get("code"), detail=more.get("hint"), headers=headers
-        )
+        return lance.error_response(_encodable(path), status, _encodable(detail), code=code, detail=hint, headers=headers)
     kind = title.lower().replace(" ", "-")
     texts = {"type": _TYPE + kind, "title": title, "detail": _encodable(detail), "instance": _encodable(path)}
-    extra = {name: value for name, value in more.items() if value is not None}
+    extra = {name: value for name, value in (("code", code), ("hint", hint)) if value is not None}
     return JSONResponse({**texts, "status": status, **extra}, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
@@ -124,17 +140,20 @@ def error_response(path: str, error: FederatorError, *, may_prompt: bool = True)
         challenge = {"WWW-Authenticate": f"Bearer{basic}"}
         headers = (challenge if error.status == 401 else {}) | error.headers
         return problem_response(path, error.status, error.title, error.message, headers, code=error.code)
-    status, code = _status(error)
+    status, code = _status_and_code(error)
     headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 429 else {}
     return problem_response(path, status, _title(error), error.message, headers, code=code, hint=error.hint)
 
 
-def _status(error: FederatorError) -> tuple[int, int | None]:
+def _status_and_code(error: FederatorError) -> tuple[int, int | None]:
+    """Return the HTTP status and the error code of the Lance Namespace spec, if it has one."""
     if isinstance(error, CatalogError):
         return STATUS.get(error.code, 500), error.code
     if isinstance(error, NotFound):
         return 404, None
-    return (409, None) if isinstance(error, StateError) else (400, 13) if isinstance(error, ConfigError) else (500, 18)
+    if isinstance(error, StateError):
+        return 409, None
+    return (400, InvalidInput.code) if isinstance(error, ConfigError) else (500, Internal.code)
 
 
 def _title(error: FederatorError) -> str:
@@ -146,17 +165,19 @@ def _title(error: FederatorError) -> str:
 
 async def _handle_federator_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, FederatorError)
-    return error_response(_instance(request), error)
+    return error_response(_raw_path(request), error)
 
 
 async def _handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return problem_response(_instance(request), 400, "Invalid input", describe_faults(error.errors(), skip=1), code=13)
+    return problem_response(
+        _raw_path(request), 400, "Invalid input", describe_faults(error.errors(), skip=1), code=InvalidInput.code
+    )
 
 
 async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    # FastAPI hides what ended the body behind a status 400.
+    # FastAPI reports an error while it reads a body as status 400, with the error as the cause.
     if isinstance(error.__cause__, FederatorError):
         return await _handle_federator_error(request, error.__cause__)
     if isinstance(error.__cause__, DatabaseError):
@@ -167,19 +188,19 @@ async def _handle_http_error(request: Request, error: Exception) -> Response:
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
     title = {404: "Not found", 405: "Method not allowed", 413: "Content too large"}.get(error.status_code, "Request refused")
-    return problem_response(_instance(request), error.status_code, title, str(error.detail), headers)
+    return problem_response(_raw_path(request), error.status_code, title, str(error.detail), headers)
 
 
 def _allowed_methods(request: Request) -> list[str]:
     """Return the methods that any route has for the request's path. The framework only names those of the first route."""
     routes = request.app.router.routes
-    scopes = ((method, {**request.scope, "method": method}) for method in ("GET", "POST", "PUT", "DELETE"))
-    methods = [method for method, scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)]
+    asgi_scopes = ((method, {**request.scope, "method": method}) for method in ("GET", "POST", "PUT", "DELETE"))
+    methods = [method for method, scope in asgi_scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)]
     return [*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"]
 
 
 async def _handle_database_error(request: Request, error: Exception) -> JSONResponse:
-    return database_error_response(_instance(request), error)
+    return database_error_response(_raw_path(request), error)
 
 
 def database_error_response(path: str, error: Exception) -> JSONResponse:
@@ -191,26 +212,14 @@ def database_error_response(path: str, error: Exception) -> JSONResponse:
 
 async def _handle_unexpected_error(request: Request, error: Exception) -> JSONResponse:
     _log.error("request failed", path=request.url.path, error=repr(error))
-    return problem_response(_instance(request), 500, "Internal error", "internal error; see the log", code=18)
+    return problem_response(_raw_path(request), 500, "Internal error", "internal error; see the log", code=Internal.code)
 
 
-def _instance(request: Request) -> str:
+def _raw_path(request: Request) -> str:
+    """Return the path as it was requested, with its percent encoding."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     return raw.decode("ascii", "replace")
 
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-__all__ = [
-    "MEDIA_TYPE",
-    "NotFound",
-    "Problem",
-    "RequestRejected",
-    "TableNotFound",
-    "error_response",
-    "install_problem_handlers",
-    "problem_docs",
-    "problem_response",
-]

@@ -21,7 +21,7 @@ from federator.api.routes.sign_in import OPEN_PATHS as SIGN_IN_PATHS
 from federator.api.sessions import BrowserSession, SessionAuthenticator
 from federator.api.shares import IDENTITY_PROVIDER, PrincipalThreads, ThreadShares
 from federator.connector import ConfigError, FederatorError
-from federator.connector.options import read_secret, resolve_reference
+from federator.connector.options import resolve_secret
 from federator.settings import Settings
 from federator.store import DatabaseError, Index
 
@@ -58,10 +58,7 @@ def configured_token(settings: Settings) -> str | None:
                 hint='set token = "${FEDERATOR_TOKEN}", or auth = "required" and use federator token, or host = "127.0.0.1"',
             )
         return None
-    try:
-        token = read_secret(resolve_reference(text, where=where))
-    except ValueError as error:
-        raise ConfigError(f"{where}: not {error}") from None
+    token = resolve_secret(text, where=where)
     if not token:
         raise ConfigError(f"{where}: is empty")
     return token

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from federator.apply.outcome import Outcome, OutcomeState
 from federator.connector import Catalog, CatalogError, ConcurrentModification
 from federator.model import parse_path_key
-from federator.planning.origins import ABSENT, ExpectedOrigin
+from federator.planning.changes import ABSENT
+from federator.planning.origins import ExpectedOrigin
 from federator.planning.reasons import ApplyCode, OutcomeCode, Reason
 
 LEASE_ENDS = "the lease ends before the call's deadline"

@@ -17,7 +17,7 @@ from federator import logs
 from federator.apply.outcome import OutcomeState
 from federator.apply.publication import AffectedObject
 from federator.apply.store_journal import DirectJournal, DirectOutcome
-from federator.apply.table_locks import LOCKING, TableLocks
+from federator.apply.table_locks import LOCKING_ACTIONS, TableLocks
 from federator.apply.write_path import resolve_intent
 from federator.apply.writer_lease import WriterLease
 from federator.connector import Catalog, FederatorError
@@ -95,7 +95,11 @@ class DirectRecovery:
         """Record the outcome of a write, and return it. None if another process has recorded it. Raise CatalogError."""
         path, affected = parse_path_key(intent.target_path), _list_affected(intent)
         tables = [target.path for target in affected if target.is_table]
-        lock = self.locks.hold(intent.target_source, path, *tables, wait=0.0) if intent.action in LOCKING else nullcontext()
+        lock = (
+            self.locks.hold(intent.target_source, path, *tables, wait=0.0)
+            if intent.action in LOCKING_ACTIONS
+            else nullcontext()
+        )
         with lock:
             with self.index.read() as connection:
                 if not journal.is_open(connection, intent.op_id):

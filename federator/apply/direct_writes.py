@@ -18,7 +18,7 @@ from federator.apply.outcome import OutcomeState
 from federator.apply.publication import AffectedObject, Publisher
 from federator.apply.source_identity import check_identity
 from federator.apply.store_journal import DirectJournal, DirectOutcome
-from federator.apply.table_locks import LOCKING, TableLocks
+from federator.apply.table_locks import LOCKING_ACTIONS, TableLocks
 from federator.apply.write_path import carry_out
 from federator.apply.writer_lease import WriterLease
 from federator.connector import (
@@ -107,11 +107,14 @@ class DirectWriter:
         """
         self._prepare(request.source)
         facade = self.facade(request.source)
+        # Only to check the identity of the catalog: the call below opens its own connection.
         with self._open_known(request.source, [parent_path(request.path)] if request.path else ()):
             pass
         tables = [affected.path for affected in request.affected if affected.is_table]
         lock = (
-            nullcontext() if locked or request.action not in LOCKING else self.locks.hold(request.source, request.path, *tables)
+            nullcontext()
+            if locked or request.action not in LOCKING_ACTIONS
+            else self.locks.hold(request.source, request.path, *tables)
         )
         with lock:
             op_id, outcome = self._carry_out(request, lambda: self._call(request, call, facade))

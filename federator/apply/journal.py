@@ -84,6 +84,7 @@ class LeasedJournal(ABC, Generic[T]):
             had_entry = False
             if done:
                 entry = ledger_entry(self.rule, change, intent.op_id, outcome.record, outcome.ledger_digest)
+                # An adopted object may have been another mirror's.
                 mirror = None if change.action is Action.ADOPT else self.rule.name
                 had_entry = self._replace_entry(transaction, change, entry, mirror)
             elif outcome.code is ApplyCode.RESTORED and outcome.record is not None:

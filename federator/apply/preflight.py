@@ -11,8 +11,7 @@ from federator.apply.operations import needs_no_call
 from federator.apply.outcome import Outcome, OutcomeState
 from federator.connector import Catalog, Unsupported
 from federator.model import parse_path_key
-from federator.planning.changes import Action, Change
-from federator.planning.origins import ABSENT
+from federator.planning.changes import ABSENT, ANY, Action, Change
 from federator.planning.reasons import ApplyCode, Reason
 
 
@@ -41,8 +40,10 @@ class PreflightCheck:
         return self._check_origin(change) or self._check_target(change)
 
     def save_native(self, change: Change) -> tuple[Mapping[str, Any] | None, Outcome | None]:
-        """Return the native object that a recreate is about to replace. If it could not be restored completely, or the catalog would
-        refuse the new one, return the outcome that skips the change."""
+        """Return the native object that a recreate is about to replace, and the outcome that skips the change, if it must be skipped.
+
+        It is skipped if the catalog would refuse the new object, or if the native object could not be restored completely.
+        """
         if change.action is not Action.RECREATE_TABLE or change.before is None or change.after is None:
             return None, None
         if obstacle := self.target.find_recreate_obstacle(change.before, change.after):
@@ -52,14 +53,16 @@ class PreflightCheck:
         except Unsupported as error:
             return None, Outcome(change, OutcomeState.SKIPPED, ApplyCode.NOT_RESTORABLE, error.message)
         loss = self.target.describe_recreate_loss(native)
-        return native, Outcome(change, OutcomeState.SKIPPED, ApplyCode.NOT_RESTORABLE, loss) if loss else None
+        if loss:
+            return native, Outcome(change, OutcomeState.SKIPPED, ApplyCode.NOT_RESTORABLE, loss)
+        return native, None
 
     def find_recreate_refusal(self, change: Change) -> str | None:
         """Return why an unfinished recreate cannot be completed: another target path now has its location. None if no path has it.
 
         The index may still have locations that the dead run had freed, so each path is observed. Raise CatalogError if that fails.
         """
-        other = self._find_other_name(change, trust_index=False)
+        other = self._find_other_path(change, trust_index=False)
         if other is None:
             return None
         _, detail = other
@@ -81,11 +84,12 @@ class PreflightCheck:
     def _check_origin(self, change: Change) -> Outcome | None:
         # A proven absence is not checked here, but observed immediately before the call (``confirmation``).
         expected = change.precondition.get("origin")
-        if expected in (None, "any", ABSENT) or expected == self._origin_now(change):
+        if expected in (None, ANY, ABSENT) or expected == self._read_origin_digest(change):
             return None
         return self._skip_moved(change, "the origin has changed since the plan was made")
 
-    def _origin_now(self, change: Change) -> str | None:
+    def _read_origin_digest(self, change: Change) -> str | None:
+        """Return the digest of the origin in the index, or as it is observed if ``origin`` is given. None if it is absent."""
         if self.origin is None:
             return self.journal.origin_digest(change.origin_path)
         record = self.origin.observe(parse_path_key(change.origin_path)).record
@@ -93,34 +97,34 @@ class PreflightCheck:
 
     def _check_target(self, change: Change) -> Outcome | None:
         observation = self.target.observe(parse_path_key(change.target_path))
-        current_digest = observation.record.digest if observation.record else "absent" if observation.is_absent else "foreign"
+        current_digest = observation.record.digest if observation.record else ABSENT if observation.is_absent else "foreign"
         if current_digest == change.precondition.get("target"):
-            other = self._find_other_name(change, trust_index=True)
+            other = self._find_other_path(change, trust_index=True)
             return Outcome(change, OutcomeState.SKIPPED, *other) if other else None
         if needs_no_call(change, observation):
             return None
         detail = "the target has changed since the plan was made"
         return Outcome(change, OutcomeState.SKIPPED, Reason.MOVED, detail, observation.record, self.clock())
 
-    def _find_other_name(self, change: Change, *, trust_index: bool) -> tuple[Reason | ApplyCode, str] | None:
-        """Return the code and the message of a change whose location has another name at the target. None if it has none.
+    def _find_other_path(self, change: Change, *, trust_index: bool) -> tuple[Reason | ApplyCode, str] | None:
+        """Return code and message that refuse a change whose location another target path already has. None if no path has it.
 
-        The plan gave each location one name. Since then another mirror may have declared the location, or an old name may not have
+        The plan gave each location one path. Since then another mirror may have declared the location, or an old path may not have
         been freed. A path that only the ledger has there was written by a dead run, so it counts only if an observation confirms
         it. Without ``trust_index`` the same applies to paths of the index.
         """
         location = change.after and change.after.location
-        if pending_paths := self._other_paths(change, self.journal.paths_pending_at):
+        if pending_paths := self._list_other_paths(change, self.journal.paths_pending_at):
             detail = f"{pending_paths[0]} may point to {location}: the outcome of its last call is not known"
             return ApplyCode.OPEN_INTENT, detail
-        indexed_paths = self._other_paths(change, self.journal.paths_at)
+        indexed_paths = self._list_other_paths(change, self.journal.paths_at)
         other_path = indexed_paths[0] if indexed_paths and trust_index else None
         if other_path is None:
-            candidates = {*indexed_paths, *self._other_paths(change, self.journal.paths_declared_at)}
+            candidates = {*indexed_paths, *self._list_other_paths(change, self.journal.paths_declared_at)}
             other_path = self._observe_path_at_location(change, candidates, indexed=indexed_paths)
         return (Reason.LOCATION_DECLARED, f"{other_path} already points to {location}") if other_path else None
 
-    def _other_paths(self, change: Change, list_paths: Callable[[str], Collection[str]]) -> list[str]:
+    def _list_other_paths(self, change: Change, list_paths: Callable[[str], Collection[str]]) -> list[str]:
         """Return the other paths of the location that a change would declare."""
         canonical_location = change.after.canonical if change.after is not None else None
         if canonical_location is None or not (change.action is Action.DECLARE_TABLE or change.moves_location):

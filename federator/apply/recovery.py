@@ -51,8 +51,10 @@ def complete_recreate(
 
 
 def undo_unfinished(target: Catalog, intent: Intent, now: float) -> Outcome | None:
-    """Remove the unfinished declaration of this operation. Return None for a recreate, which continues as if the target were
-    absent."""
+    """Remove the unfinished declaration of this operation, and return the outcome.
+
+    Return None for a recreate: it is completed next, as if the target were absent.
+    """
     change = intent.change
     target.remove_unfinished(parse_path_key(change.target_path), intent.op_id)
     if change.action is Action.RECREATE_TABLE:

@@ -50,9 +50,9 @@ class StoreJournal(LeasedJournal[Connection]):
         return self.index.write()
 
     def _store_intent(self, transaction: Connection, intent: Intent) -> None:
-        journal.insert_intent(transaction, self._stored(intent))
+        journal.insert_intent(transaction, self._to_stored_intent(intent))
 
-    def _stored(self, intent: Intent) -> StoredIntent:
+    def _to_stored_intent(self, intent: Intent) -> StoredIntent:
         change = intent.change
         return StoredIntent(
             intent.op_id, self.run.id, intent.plan, self.rule.name, intent.change_number, change.action.value,
@@ -74,7 +74,7 @@ class StoreJournal(LeasedJournal[Connection]):
         self, transaction: Connection, intent: Intent, outcome: Outcome, code: str | None, entry: OwnedObject | None,
         native_id: str | None,
     ) -> None:  # fmt: skip
-        change, stored = intent.change, self._stored(intent)
+        change, stored = intent.change, self._to_stored_intent(intent)
         detail = {
             "mirror": self.rule.name, "state": outcome.state.value, "code": outcome.code_text, "message": outcome.message,
             "reason": change.reason, "change": stored.change, "native_id": native_id,
@@ -146,7 +146,7 @@ class DirectJournal:
             "message": outcome.message, "requested_by": intent.change.get("actor"),
         }  # fmt: skip
         with self.index.write() as connection:
-            # Sealed in the same transaction, because no run may seal it soon.
+            # Sealed in the same transaction: a run would seal it, but none may follow for a long time.
             audit_log.lock_chain(connection)
             if not journal.close_intent(
                 connection, intent.op_id, outcome.state.value, code=outcome.code, message=outcome.message

@@ -20,7 +20,9 @@ from federator.store.leases import TABLE_PREFIX, LeaseHeld, acquire_lease
 #: how long a write waits for another write to the same table, in seconds
 TABLE_WAIT_SECONDS = 10.0
 #: actions of direct writes that hold the locks of the tables that they affect
-LOCKING = frozenset({"declare_table", "register_table", "alter_table", "rename_table", "deregister_table", "drop_table"})
+LOCKING_ACTIONS = frozenset(
+    {"declare_table", "register_table", "alter_table", "rename_table", "deregister_table", "drop_table"}
+)
 _LEASE_COUNT = 256
 
 
@@ -33,10 +35,10 @@ class TableLocks:
 
     @contextmanager
     def hold(self, source: str, *paths: Path, wait: float | None = None) -> Iterator[None]:
-        """Hold the locks of tables. Paths are from the source's root, in any case. Wait up to ``wait`` seconds
-        (``TABLE_WAIT_SECONDS``).
+        """Hold the locks of tables. Paths are from the source's root; upper and lower case are not distinguished.
 
-        Raise ConcurrentModification if another write still holds one of the locks then.
+        Raise ConcurrentModification if another write still holds one of the locks after ``wait`` seconds (default:
+        ``TABLE_WAIT_SECONDS``).
         """
         ends_at = time.monotonic() + (TABLE_WAIT_SECONDS if wait is None else wait)
         with ExitStack() as held:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from federator.connector.operation import operation
+from federator.connector.operation import attribute_calls
 from federator.planning.intent_resolution import OutcomeState
 
 
@@ -29,6 +29,7 @@ class WriteOutcome(Protocol):
 
 IntentT = TypeVar("IntentT", bound=WriteIntent)
 OutcomeT = TypeVar("OutcomeT", bound=WriteOutcome)
+# The same for the protocol, whose methods only take them.
 _IntendedT = TypeVar("_IntendedT", bound=WriteIntent, contravariant=True)
 _RecordedT = TypeVar("_RecordedT", bound=WriteOutcome, contravariant=True)
 
@@ -54,7 +55,7 @@ def carry_out(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, call: C
 
 def resolve_intent(journal: WriteJournal[IntentT, OutcomeT], intent: IntentT, find_outcome: Callable[[], OutcomeT]) -> OutcomeT:
     """Record the outcome of an intent that ``find_outcome`` returns, and return it. The intent stays open if it is unknown."""
-    with operation(intent.op_id):
+    with attribute_calls(intent.op_id):
         outcome = find_outcome()
     if outcome.state is not OutcomeState.UNKNOWN:
         journal.record_outcome(intent, outcome)

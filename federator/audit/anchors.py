@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from federator.audit.heads import Head
-from federator.connector import ConfigError, StateError
-from federator.connector.options import is_secret_key, read_secret, resolve_reference
+from federator.connector import StateError
+from federator.connector.options import is_secret_key, resolve_reference, resolve_secret
 
 if TYPE_CHECKING:
     from federator.settings import AuditSettings
@@ -54,16 +54,15 @@ def build_anchor(settings: AuditSettings, *, where: str) -> Anchor | None:
     if settings.anchor is None:
         return None
     parts = urlsplit(settings.anchor)
-    try:
-        if parts.scheme == "file":
-            return FileAnchor(Path(unquote(parts.path)))
-        if parts.scheme == "s3":
-            resolved = {str(key): resolve_reference(text, where=f"{where} storage") for key, text in settings.storage.items()}
-            options = {key: read_secret(text) if is_secret_key(key) else text for key, text in resolved.items()}
-            return ObjectAnchor(parts.netloc, parts.path.strip("/"), options)
-        token = read_secret(resolve_reference(settings.token, where=f"{where} token")) if settings.token is not None else None
-    except ValueError as error:
-        raise ConfigError(f"{where}: not {error}") from None
+    if parts.scheme == "file":
+        return FileAnchor(Path(unquote(parts.path)))
+    if parts.scheme == "s3":
+        options = {
+            str(key): (resolve_secret if is_secret_key(key) else resolve_reference)(text, where=f"{where} storage.{key}")
+            for key, text in settings.storage.items()
+        }
+        return ObjectAnchor(parts.netloc, parts.path.strip("/"), options)
+    token = resolve_secret(settings.token, where=f"{where} token") if settings.token is not None else None
     return WebhookAnchor(settings.anchor, token)
 
 

@@ -15,7 +15,10 @@ from federator.store.audit_log import StoredHead
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Number and digest of an event of the chain ``chain``. ``key`` and ``signature`` are None for an unsigned head."""
+    """Number and digest of an event of the chain with the id ``chain``, recorded ``at`` seconds since the epoch.
+
+    ``key`` is the id of the key that made ``signature``. Both are None for an unsigned head.
+    """
 
     chain: str
     seq: int

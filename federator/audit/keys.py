@@ -6,15 +6,16 @@ import base64
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from federator.connector import ConfigError, StateError
-from federator.connector.options import read_secret, resolve_reference
+from federator.connector.options import resolve_secret
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Signer:
 
     id: str
     public: Ed25519PublicKey
-    _private: Any = field(repr=False)
+    _private: Ed25519PrivateKey = field(repr=False)
 
     def sign(self, payload: bytes) -> str:
         """Return the signature in base64."""
@@ -36,13 +37,10 @@ def load_signer(reference: str, *, where: str) -> Signer:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    try:
-        key = load_pem_private_key(read_secret(resolve_reference(reference, where=where)).encode(), password=None)
-    except ConfigError:
-        raise
-    except (ValueError, TypeError) as error:
-        reason = str(error) if str(error).startswith("a readable file") else "an Ed25519 private key in PEM"
-        raise ConfigError(f"{where}: not {reason}", hint="create a key pair: federator audit keygen") from None
+    pem = resolve_secret(reference, where=where).encode()
+    key: object = None
+    with suppress(ValueError, TypeError):  # a TypeError, if the key is encrypted
+        key = load_pem_private_key(pem, password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigError(f"{where}: not an Ed25519 private key in PEM", hint="create a key pair: federator audit keygen")
     return Signer(key_id(key.public_key()), key.public_key(), key)
@@ -69,10 +67,9 @@ def load_public_keys(paths: Iterable[Path]) -> dict[str, Ed25519PublicKey]:
 
 
 def generate_key_pair(path: Path) -> str:
-    """Write a new key pair, and return its id. ``path`` gets the private key, readable only by its owner; ``path.pub`` the public
-    key.
+    """Write a new key pair and return its id: the private key to ``path``, readable only by its owner, the public key to ``path.pub``.
 
-    Raise StateError if one of the files already exists.
+    Raise StateError if one of the files already exists or cannot be written.
     """
     _require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -90,14 +87,19 @@ def key_id(key: Ed25519PublicKey) -> str:
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:32]
 
 
-def is_valid_signature(payload: bytes, key: str | None, signature: str | None, known: Mapping[str, Ed25519PublicKey]) -> bool:
-    """Tell whether a base64 signature over the payload was made by a known key."""
+def is_valid_signature(
+    payload: bytes, signer_id: str | None, signature: str | None, known: Mapping[str, Ed25519PublicKey]
+) -> bool:
+    """Tell whether a base64 signature over the payload was made by the key ``signer_id`` of the known keys, which are by id.
+
+    A missing id or signature is not valid.
+    """
     from cryptography.exceptions import InvalidSignature
 
-    if key is None or signature is None or key not in known:
+    if signer_id is None or signature is None or signer_id not in known:
         return False
     try:
-        known[key].verify(base64.b64decode(signature, validate=True), payload)
+        known[signer_id].verify(base64.b64decode(signature, validate=True), payload)
     except (InvalidSignature, ValueError):
         return False
     return True

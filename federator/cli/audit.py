@@ -53,7 +53,11 @@ def list_(
         columns = [Column("event", right=True), Column("at"), Column("kind"), Column("by"), Column("subject", wide=True),
                    Column("what", wide=True)]  # fmt: skip
         cli.out.table(
-            columns, [(e.seq, format_time(e.at), e.kind, e.actor, e.subject, _format_detail(e.detail)) for e in events]
+            columns,
+            [
+                (event.seq, format_time(event.at), event.kind, event.actor, event.subject, _format_detail(event.detail))
+                for event in events
+            ],
         )
 
 
@@ -137,14 +141,16 @@ def rotate(
         owner = open_index(resolve_reference(url, where="--url"), base=settings.base) if url is not None else index
         try:
             with index.read() as connection:
-                last = audit_log.last_seq_before(connection, _parse_since(keep)) if through is None else through
-            removed = rotate_events(owner, target, through=last, signer=signer, actor=getpass.getuser()) if last > 0 else 0
+                last_removed = audit_log.last_seq_before(connection, _parse_since(keep)) if through is None else through
+            removed = 0
+            if last_removed > 0:
+                removed = rotate_events(owner, target, through=last_removed, signer=signer, actor=getpass.getuser())
             seal_and_publish(index, settings)
         finally:
             if owner is not index:
                 owner.close()
     if cli.json:
-        cli.out.document({"path": str(target) if removed else None, "removed": removed, "through": last})
+        cli.out.document({"path": str(target) if removed else None, "removed": removed, "through": last_removed})
     else:
         cli.out.line(f"{format_count(removed, 'event')} moved to {target}" if removed else "no event is old enough")
 
@@ -186,6 +192,7 @@ def _print_proof(cli: Cli, proof: AuditProof, *, checks_signatures: bool, checks
 
 
 def _proof_summary(proof: AuditProof, *, checks_signatures: bool, checks_anchor: bool) -> str:
+    """Return which events the signatures and the anchor attest. The *tail* is what follows them: an attacker can cut it off unseen."""
     signed = f"signed up to event {proof.signed}" if checks_signatures else "signatures not checked: no key"
     if proof.tail == "proven":
         return f"{signed}; anchored up to event {proof.anchored}: the tail is proven"

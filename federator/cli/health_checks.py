@@ -62,7 +62,7 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
     yield _check_instance(settings)
     yield _check_index(cli)
     yield from _check_file_modes(cli)
-    yield from _identities(cli)
+    yield from _check_identities(cli)
     yield from _check_sources(cli, progress)
     yield from _check_vending(settings)
     yield from _check_sign_in(settings)
@@ -161,7 +161,7 @@ def _iter_texts(value: object) -> Iterator[str]:
             yield from _iter_texts(inner)
 
 
-def _identities(cli: Cli) -> Iterator[Check]:
+def _check_identities(cli: Cli) -> Iterator[Check]:
     """Yield a failed check for each source whose new identity waits for a confirmation."""
     from federator.planning.identity import confirm_command
     from federator.store import identities, migrations

@@ -139,6 +139,7 @@ class _InterruptHandler:
         if self._stop.is_set():
             # Threads and Spark would delay a normal exit. The journal has all open intents, so nothing is lost.
             if sys.stderr.isatty():
+                # Show the cursor, which the progress display has hidden.
                 sys.stderr.write("\x1b[?25h")
             sys.stderr.write(_ENDED)
             sys.stderr.flush()

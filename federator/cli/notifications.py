@@ -63,7 +63,7 @@ def list_(
 
 def retry(
     cli: Cli,
-    numbers: Annotated[
+    prefixes: Annotated[
         list[str] | None, typer.Argument(metavar="NOTIFICATION", help="Ids, or prefixes of ids, of dead notifications.")
     ] = None,
     dead: Annotated[bool, typer.Option("--dead", help="All dead notifications.")] = False,
@@ -72,15 +72,16 @@ def retry(
     from federator import notify
     from federator.store import notifications
 
-    if bool(numbers) == dead:
+    if bool(prefixes) == dead:
         raise StateError("specify either ids or --dead", hint="list ids with federator notifications list --state dead")
     with cli.index() as index:
         with index.write() as connection:
-            ids = numbers or [item.id for item in notifications.list_notifications(connection, state="dead", limit=1000)]
-            queued = [notifications.requeue_dead(connection, number) for number in ids]
+            if dead:
+                prefixes = [item.id for item in notifications.list_notifications(connection, state="dead", limit=1000)]
+            queued_ids = [notifications.requeue_dead(connection, prefix) for prefix in prefixes or ()]
         notify.deliver_due(index, cli.settings, at_once=True)
         with index.read() as connection:
-            results = [notifications.get_notification(connection, number) for number in queued]
+            results = [notifications.get_notification(connection, queued_id) for queued_id in queued_ids]
     return _print_results(cli, results)
 
 

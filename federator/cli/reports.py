@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +15,6 @@ from federator.cli.interactive_run import open_run
 from federator.cli.printer import format_time
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError, StateError
-
-if TYPE_CHECKING:
-    pass
 
 _KINDS = "inventory, drift, mirrors, freshness, growth, access"
 

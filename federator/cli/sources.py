@@ -37,7 +37,7 @@ def confirm(cli: Cli, name: NAME, yes: YES = False) -> None:
 
     cli.settings.source(name)
     with cli.index() as index:
-        confirmation = confirm_source.pending(index, name)
+        confirmation = confirm_source.read_pending(index, name)
         if yes:
             confirmation = confirm_source.confirm(index, cli.settings, name, actor=getpass.getuser())
             audit.seal_pending(index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from federator.cli.printer import Printer, format_time
@@ -12,10 +13,20 @@ if TYPE_CHECKING:
 
     from federator.store import Index
     from federator.views.history import PastTable
-    from federator.views.tree import Table, TableVerification
+    from federator.views.tree import MirrorLink, Table, TableVerification
 
 
-def print_table(out: Printer, view: Table, refusals: list[dict[str, Any]]) -> None:
+@dataclass(frozen=True, slots=True)
+class TableRefusal:
+    """A refusal about one table in the newest plan of a mirror. ``plan`` is the digest of the plan."""
+
+    mirror: str
+    reason: str
+    detail: str
+    plan: str
+
+
+def print_table(out: Printer, view: Table, refusals: list[TableRefusal]) -> None:
     """Print a Table in sections. Empty sections are omitted."""
     out.line(view.id, style="bold")
     rows = [
@@ -30,16 +41,11 @@ def print_table(out: Printer, view: Table, refusals: list[dict[str, Any]]) -> No
     columns = view.schema or (view.dataset and view.dataset.schema) or []
     _section(out, f"schema ({format_count(len(columns), 'column')})", [_column(column) for column in columns])
     out.titled_lines("also declared as", view.also_declared)
+    out.titled_lines("mirrored to", [_mirror_line(link, link.target) for link in view.mirrored if link.origin == view.id])
+    out.titled_lines("mirrored from", [_mirror_line(link, link.origin) for link in view.mirrored if link.target == view.id])
     out.titled_lines(
-        "mirrored to",
-        [f"{m.target}  (mirror {m.mirror}, {format_time(m.updated_at)})" for m in view.mirrored if m.origin == view.id],
-    )
-    out.titled_lines(
-        "mirrored from",
-        [f"{m.origin}  (mirror {m.mirror}, {format_time(m.updated_at)})" for m in view.mirrored if m.target == view.id],
-    )
-    out.titled_lines(
-        "refused by", [f"mirror {r['mirror']}: {r['reason']}{': ' + r['detail'] if r['detail'] else ''}" for r in refusals]
+        "refused by",
+        [f"mirror {refusal.mirror}: {refusal.reason}{refusal.detail and f': {refusal.detail}'}" for refusal in refusals],
     )
 
 
@@ -62,11 +68,11 @@ def print_table_at(out: Printer, view: PastTable) -> None:
     out.titled_lines("also declared as", view.also_declared)
 
 
-def list_refusals(index: Index, mirrors: Mapping[str, str], source: str, path: str) -> list[dict[str, Any]]:
+def list_refusals(index: Index, mirrors: Mapping[str, str], source: str, path: str) -> list[TableRefusal]:
     """Return the refusals about a table in the newest plan of each mirror. ``mirrors`` maps mirror names to origins."""
     from federator.store import plans
 
-    refusals: list[dict[str, Any]] = []
+    refusals: list[TableRefusal] = []
     with index.read() as connection:
         for name, origin in mirrors.items():
             for plan in plans.list_recent_plans(connection, mirror=name, limit=1):
@@ -74,10 +80,12 @@ def list_refusals(index: Index, mirrors: Mapping[str, str], source: str, path: s
                     at_target = refusal["target_source"] == source and refusal["target_path"] == path
                     at_origin = origin == source and refusal["origin_path"] == path
                     if at_target or at_origin:
-                        refusals.append(
-                            {"mirror": name, "reason": refusal["reason"], "detail": refusal["detail"], "plan": plan.digest}
-                        )
+                        refusals.append(TableRefusal(name, refusal["reason"], refusal["detail"], plan.digest))
     return refusals
+
+
+def _mirror_line(link: MirrorLink, other: str) -> str:
+    return f"{other}  (mirror {link.mirror}, {format_time(link.updated_at)})"
 
 
 def _show_dataset(out: Printer, dataset: TableVerification | None) -> None:

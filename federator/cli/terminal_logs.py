@@ -1,4 +1,4 @@
-"""Log lines of commands that show people what they do by other means."""
+"""Log lines of commands whose output already shows people what they do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import os
 def configure_terminal_logs(level: str) -> None:
     """Show log lines of ``level`` or above on stderr. FEDERATOR_LOG_LEVEL overrides it.
 
-    A repeated call is shown only at level DEBUG: what a person needs is the error of the last attempt.
+    The retries of catalog calls, which the library stamina logs, are shown only at level DEBUG: a person needs the error of the last
+    attempt.
     """
     from federator import logs
 

@@ -135,7 +135,8 @@ def show(
         refusals = list_refusals(index, origins, view.source, path_key(tuple(view.path)))
     if cli.json:
         data = asdict(view)
-        cli.out.document({**data, "crawled_at": data.pop("freshness")["crawled_at"], "not_mirrored": refusals})
+        not_mirrored = [asdict(refusal) for refusal in refusals]
+        cli.out.document({**data, "crawled_at": data.pop("freshness")["crawled_at"], "not_mirrored": not_mirrored})
     else:
         print_table(cli.out, view, refusals)
 

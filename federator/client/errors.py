@@ -48,16 +48,19 @@ class RunNotStarted(ClientError):
 
 
 class WaitTimeout(ClientError):
-    """What a caller waits for did not happen within its limit. The service goes on."""
+    """The caller's limit has passed before the run or request ended. The service continues it."""
 
 
 def error_for_response(response: httpx.Response) -> ClientError:
-    """Return the error of an unsuccessful response. Another server's text is shortened to its first line."""
+    """Return the error of an unsuccessful response: ApiError if the body is a problem of the service.
+
+    Otherwise another server responded, for example a proxy: return a ClientError with the first line of its text, but not of HTML.
+    """
     try:
         return ApiError(Problem.model_validate_json(response.content))
     except ValidationError:
         kind = response.headers.get("content-type", "no content type")
-        first = (response.text.strip().splitlines() or [""])[0] if "html" not in kind else ""
+        first_line = (response.text.strip().splitlines() or [""])[0] if "html" not in kind else ""
         return ClientError(
-            f"{response.status_code} from {response.url.host}, not from the service ({kind}) {first[:_MAX_TEXT]}".rstrip()
+            f"{response.status_code} from {response.url.host}, not from the service ({kind}) {first_line[:_MAX_TEXT]}".rstrip()
         )

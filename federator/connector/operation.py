@@ -21,7 +21,7 @@ def new_operation_id() -> str:
 
 
 @contextmanager
-def operation(op_id: str) -> Iterator[None]:
+def attribute_calls(op_id: str) -> Iterator[None]:
     """Attribute the catalog calls of this thread, within the block, to a journalled operation."""
     token = _CURRENT.set(op_id)
     try:

@@ -26,7 +26,7 @@ from federator.runtime.text import nearest_name
 #: settings that decide how tables are opened and shown, and never what a listing contains
 OPENING_KEYS = frozenset({"plain", "allowed_bases", "ambient_credentials", "schemes", "endpoints"})
 #: settings that the configuration file has as lists of texts
-LIST_KEYS = OPENING_KEYS
+LIST_KEYS = OPENING_KEYS - {"ambient_credentials"}
 MAX_REQUESTS_KEY = "limit.concurrent-requests"
 DEFAULT_SCHEMES = ("file", "s3", "s3+ddb", "gs", "az", "abfss")
 #: keys and tokens of object stores are at least this long; names of accounts are shorter
@@ -192,7 +192,7 @@ class ConnectorSettings:
                 name = key.removeprefix(family)
                 is_plain = family == "storage." and is_plain_option(name, declared)
                 if not is_plain and (is_secret_key(key) or has_reference(str(raw))):
-                    text = _resolve_value(f"{where}{full_key}", text)
+                    text = _read_secret_at(f"{where}{full_key}", text)
                 values[families[family].name][name] = text
             else:
                 allowed = ", ".join([*sorted(known), *(f"{prefix}*" for prefix in families)])
@@ -254,13 +254,6 @@ def _parse_option(option_field: dataclasses.Field[Any], where: str, text: str) -
         raise ConfigError(f"{where}:{problem}", hint=f"allowed: {error}") from None
 
 
-def _resolve_value(where: str, text: str) -> str:
-    try:
-        return read_secret(text)
-    except ValueError as error:
-        raise ConfigError(f"{where}: not {error}") from None
-
-
 def mask_secrets(value: Any) -> Any:
     """Replace the texts in JSON data whose keys name a secret, and in all others secrets of URLs and known secrets."""
     if isinstance(value, str):
@@ -312,6 +305,22 @@ def resolve_reference(text: str, *, where: str) -> str:
     return _REFERENCE.sub(variable, text)
 
 
+def resolve_secret(text: str, *, where: str) -> str:
+    """Return the secret that a reference (``${VAR}`` or ``file:PATH``) names.
+
+    Raise ConfigError, which names the setting ``where`` and the variable or the file.
+    """
+    return _read_secret_at(where, resolve_reference(text, where=where))
+
+
+def _read_secret_at(where: str, text: str) -> str:
+    try:
+        return read_secret(text)
+    except ValueError as error:
+        allowed = str(error)
+        raise ConfigError(f"{where}: not {allowed}") from None
+
+
 def register_reference(text: str) -> None:
     """Register the value of a secret reference, if it can be resolved. A text without a reference is not registered."""
     with contextlib.suppress(ConfigError, ValueError):
@@ -330,7 +339,7 @@ def register_reference(text: str) -> None:
 def read_secret(text: str) -> str:
     """Return the value of a secret option: for ``file:PATH`` the file's content without its last line break, else the text.
 
-    Raise ValueError if the file cannot be read.
+    Raise ValueError if the file cannot be read. Its text names what is allowed, like those of the other functions that parse an option.
     """
     if not text.startswith("file:"):
         return register_secret(text)

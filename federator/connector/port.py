@@ -159,14 +159,14 @@ class Catalog(ABC):
         """Change location, properties and doc in place if the table still equals ``before``. Return it as read back.
 
         Parameters that the record does not contain (``table_type``, native fields) are kept. Raise ConcurrentModification, and any
-        error of ``confirm`` (``preconditions.check_table`` calls it).
+        error of ``confirm`` (``connector.preconditions.check_table`` calls it).
         """
         raise Unsupported(f"{self.source}: this catalog cannot alter tables")
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Remove the declaration if it still equals ``expected``. The data stays.
 
-        Raise TableNotFound, ConcurrentModification, and any error of ``confirm`` (``preconditions.check_table`` calls it).
+        Raise TableNotFound, ConcurrentModification, and any error of ``confirm`` (``connector.preconditions.check_table`` calls it).
         """
         raise Unsupported(f"{self.source}: this catalog cannot deregister tables")
 
@@ -199,17 +199,18 @@ class Catalog(ABC):
         return None
 
     def default_location(self, path: Path) -> str | None:
-        """Return the location of a table that is declared without one: ``<namespace's location, else root/levels>/<table>.lance``.
+        """Return the location of a table that is declared without one: ``<table>.lance`` below the location of its namespace.
 
-        None if the catalog chooses it: then ``declare_table`` gets a record without a location.
+        A namespace without a location is taken as a directory of its name below the source's ``root``. None if the catalog chooses the
+        location: then ``declare_table`` gets a record without one.
         """
         raise Unsupported(f"{self.source}: this catalog has no default location")
 
     def new_location(self, path: Path, is_unused: Callable[[str], bool]) -> str | None:
         """Return the location of a new table whose location was not requested. None if the catalog chooses it.
 
-        This is the default location, or one with a random suffix if ``is_unused`` returns False: there is data at the default location,
-        or another table is declared there. Raise TableAlreadyExists if it is used and the catalog requires it for this name.
+        This is the default location, or one with a random suffix if ``is_unused`` returns False for it: there is data, or another table
+        is declared there. Raise TableAlreadyExists if it is used and the catalog finds a table of this name nowhere else.
         """
         default = self.default_location(path)
         if default is not None and is_ambiguous(default):
@@ -298,7 +299,7 @@ class Catalog(ABC):
     def describe_tables(self, namespace: Path, names: Sequence[str]) -> Sequence[TableRecord]:
         """Return those of the named tables that a crawl of the namespace would return. The others are omitted.
 
-        Raise CatalogError if it is not known of each table whether it exists. A connector with a change feed overrides this if it can
+        Raise CatalogError if the existence of any of them remains unknown. A connector with a change feed overrides this if it can
         read several tables in one request.
         """
         observations = (self.observe((*namespace, name)) for name in names)
@@ -344,7 +345,8 @@ class Connector(ABC, Generic[SettingsT]):
     extra: ClassVar[str | None] = None
     #: the catalog's own names of namespace properties, by those of the Lance specs. Such a property is returned by both names.
     native_property_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    #: a server may be another deployment of this service
+    #: Whether a source may be another deployment of this service. Before a crawl, such a source is asked for the deployments that it
+    #: reads in turn: one of them may be this one.
     reads_deployments: ClassVar[bool] = False
 
     @abstractmethod

@@ -37,9 +37,10 @@ _WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS = 5, 20
 
 @dataclass(frozen=True)
 class StorageDirectory:
-    """A directory: a file system of ``pyarrow.fs`` and the path within it. ``prefix`` turns such a path into a location.
+    """A directory: a file system of ``pyarrow.fs`` and the path within it. ``prefix`` before such a path makes a location.
 
-    ``container`` is the part of a path that ``prefix`` already contains. ``has_empty_directories``: empty directories can exist.
+    ``container`` is the beginning of all paths that a location does not repeat, because it is in ``prefix`` (abfss). With
+    ``has_empty_directories``, a directory can exist without files.
     """
 
     filesystem: Any
@@ -145,7 +146,9 @@ def _open_azure(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDi
     account = host.split(".")[0] if separator else options.get("account_name")
     if not account:
         raise ConfigError(f"{root}: the storage account is missing", hint="set storage.account_name")
-    base = _bucket_and_prefix(root).replace(f"{container}@{host}", container, 1) if separator else _bucket_and_prefix(root)
+    base = _bucket_and_prefix(root)
+    if separator:
+        base = base.replace(f"{container}@{host}", container, 1)
     endpoint = urlsplit(options.get("endpoint", ""))
     arguments = {
         "account_key": options.get("account_key") or options.get("access_key") or options.get("master_key"),
@@ -233,6 +236,7 @@ _STORE_HINTS: dict[type[CatalogError], str] = {
     Unauthenticated: "check the source's storage credentials",
     ServiceUnavailable: "check the endpoint and the state of the store",
 }
+# Errors for a name that the file system cannot have.
 _NO_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
 
 

@@ -1,7 +1,7 @@
 """Check rows against the fields that allow no nulls, before Lance writes them.
 
-Lance refuses most of such rows by texts of Arrow, ends a merge of nested ones as an internal error, and writes nulls into vectors whose
-elements allow none.
+Lance itself refuses most of such rows, with messages of Arrow. But a merge of rows with nested fields ends as an internal error, and
+nulls are written into vectors whose elements allow none.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _null_fields(values: Any, field: Any, path: str) -> Iterator[str]:
         return
     if not field.nullable and values.null_count:
         yield path
-    kind, values = field.type, values.storage if isinstance(values, pa.ExtensionArray) else values
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     if not _has_required(kind):
         return
     # A null contains no nested value, whatever Arrow stores below it.

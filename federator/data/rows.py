@@ -14,7 +14,7 @@ from federator.connector import CatalogError, InvalidInput, PermissionDenied, Se
 from federator.connector.errors import TableColumnNotFound, TableSchemaValidation
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.required_fields import find_null
-from federator.data.table_handle import MAIN, TableHandle
+from federator.data.table_handle import TableHandle, is_main
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
 from federator.lance.foreign_locations import (
@@ -137,15 +137,15 @@ def delete_rows(handle: TableHandle, *, predicate: str, branch: str | None = Non
 
 
 def drop_table_data(handle: TableHandle, *, resolved: str) -> dict[str, Any]:
-    """Delete all data of the table. ``resolved`` is what ``list_lost_tables`` returned with its answer.
+    """Delete all data of the table. ``resolved`` is the resolved location that ``list_lost_tables`` returned for the table.
 
-    Raise TableNotFound if there is none, PermissionDenied if the directory is another one than then, or a link.
+    Raise TableNotFound if there is no table, PermissionDenied if the directory is a link, or another one than at that check.
 
     Used only for a user's DropTable in a source that allows it; mirroring never calls this.
     """
     import lance
 
-    handle.open_for_drop()
+    handle.open_unchecked()
     if handle.pinned is not None:
         _delete_pinned(handle, handle.pinned, resolved)
         return {}
@@ -196,8 +196,9 @@ def resolve_locations(_: TableHandle, *, locations: Sequence[str]) -> dict[str, 
 
 
 def _foreign_name(path: str) -> str | None:
-    """Return the other table or the first name to which a path belongs. None if it belongs to the table."""
+    """Return the other table in the directory, or the first name, to which a file belongs. None if it belongs to the table itself."""
     names = path.split("/")
+    # The directory of a table, at any depth, contains one of these names.
     depth = next((index for index, name in enumerate(names) if name in ("_versions", ".lance-reserved")), 0)
     if depth and names[0] != "tree":
         return "/".join(names[:depth])
@@ -216,7 +217,7 @@ def _open_written(handle: TableHandle, branch: str | None) -> Any | None:
     try:
         return handle.open_dataset(branch=branch)
     except TableNotFound:
-        if branch not in (None, "", MAIN):
+        if not is_main(branch):
             raise
         return None
 

@@ -34,9 +34,10 @@ _NOT_READABLE: dict[str, type[CatalogError]] = {
 class TableHandle:
     """A location with its storage options. ``storage`` contains secrets, and is excluded from ``repr``.
 
-    ``allowed_bases`` are prefixes of locations outside the table that it may refer to. ``may_read`` decides about others, and
-    ``permitted`` are those that it has permitted, resolved; a child process has no such function. ``mounts`` are roots of sources:
-    links at and above all of them belong to the location. ``pinned`` is the directory of a local table in the process that opens it.
+    A table may refer to locations outside it: to those below ``allowed_bases``, the prefixes in the configuration, and to those that
+    ``may_read`` permits. Only the service's own process can call ``may_read``; the child process that opens the table gets the
+    permitted locations in ``permitted``, with their symbolic links resolved. ``mounts`` are roots of sources: symbolic links at or
+    above them are the operator's, and do not lead outside. ``pinned`` is the directory of a local table in the process that opens it.
     """
 
     location: str
@@ -70,7 +71,7 @@ class TableHandle:
         return (path if path is not None else self.location.partition("://")[2].partition("/")[2]).strip("/")
 
     def inspect(self, *, allow_outside: bool = False) -> dict[str, Any]:
-        """Return a row of verification: the current state (``lance.inspection.inspect_location``).
+        """Return the current verification state with its facts, as ``lance.inspection.inspection_row``.
 
         ``allow_outside``: also of a table that refers to locations outside it. Such a row must not be stored.
         """
@@ -84,9 +85,9 @@ class TableHandle:
         table, and PermissionDenied or ServiceUnavailable for an error of the store.
         """
         require_possible_version(version)
-        on_main = branch in (None, "", MAIN)
+        on_main = is_main(branch)
         self.require_own_files()
-        dataset = self.open_for_drop(version if on_main else None)
+        dataset = self.open_unchecked(version if on_main else None)
         self.require_own_bases(dataset)
         if not on_main:
             dataset = _checkout_branch(dataset, str(branch), version)
@@ -94,21 +95,24 @@ class TableHandle:
         return dataset
 
     def require_own_files(self) -> None:
-        """Raise the errors of ``lance.foreign_locations.require_own_files``."""
+        """Raise ForeignLocationsFound if symbolic links of the table lead outside (``lance.foreign_locations.require_own_files``)."""
         require_own_files(self.location, self.allowed_bases, self.mounts, self.pinned, self.permitted)
 
     def require_own_bases(self, dataset: Any) -> None:
-        """Raise the errors of ``lance.foreign_locations.require_own_bases``."""
+        """Raise ForeignLocationsFound if base paths of the table are outside (``lance.foreign_locations.require_own_bases``)."""
         require_own_bases(self.location, dataset, self.allowed_bases, self.pinned, self.permitted)
 
-    def open_for_drop(self, version: int | None = None) -> Any:
-        """Open the ``LanceDataset``, whatever it refers to: its rows must not be read. Raise the errors of ``open_dataset``."""
+    def open_unchecked(self, version: int | None = None) -> Any:
+        """Open the ``LanceDataset``, whatever it refers to: its rows must not be read before it is checked.
+
+        Raise the errors of ``open_dataset``, except ForeignLocationsFound.
+        """
         import lance
 
         try:
             return lance.dataset(self.uri, version=version, storage_options=self.storage_options)
         except LANCE_ERRORS:
-            raise self._open_error(version) from None
+            raise self._explain_failure(version) from None
 
     @contextmanager
     def opened_dataset(self, version: int | None = None, branch: str | None = None) -> Iterator[Any]:
@@ -119,7 +123,8 @@ class TableHandle:
         except LANCE_ERRORS as error:
             raise to_catalog_error(error) from None
 
-    def _open_error(self, version: int | None) -> CatalogError:
+    def _explain_failure(self, version: int | None) -> CatalogError:
+        """Inspect the location after it could not be opened, and return the error."""
         inspection = self.inspect(allow_outside=True)
         if inspection["state"] != "valid":
             return _NOT_READABLE[inspection["state"]](f"no table can be read at {self.location}: {inspection['message']}")
@@ -136,7 +141,12 @@ def require_possible_version(version: int | None) -> None:
 
 def branch_path(branch: str | None) -> str:
     """Return the path of a branch's files below the table's location."""
-    return "" if branch in (None, "", MAIN) else f"tree/{branch}/"
+    return "" if is_main(branch) else f"tree/{branch}/"
+
+
+def is_main(branch: str | None) -> bool:
+    """Tell whether a request is about the main branch, which None and an empty name stand for, too."""
+    return branch in (None, "", MAIN)
 
 
 def _checkout_branch(dataset: Any, branch: str, version: int | None) -> Any:

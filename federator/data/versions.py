@@ -16,12 +16,14 @@ from federator.connector.errors import (
     TableVersionNotFound,
 )
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
-from federator.data.table_handle import MAIN, TableHandle, branch_path, require_possible_version
+from federator.data.table_handle import MAIN, TableHandle, branch_path, is_main, require_possible_version
 from federator.lance.foreign_locations import ForeignLocationsFound
 
-# A manifest is named by its version, or by the largest 64-bit number minus its version, so that the newest is listed first.
+# A manifest is named by its version, or by the largest 64-bit number minus its version, so that the newest is listed first. Such a
+# reversed name has always the same length.
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _MAX_VERSION = (1 << 64) - 1
+_REVERSED_NAME_LENGTH = len(f"{_MAX_VERSION}.manifest")
 
 
 def list_versions(
@@ -40,7 +42,7 @@ def list_versions(
         versions = [version["version"] for version in dataset.version_refs()]
         versions.sort(reverse=bool(descending))
         if page_token is not None:
-            last = _number(page_token)
+            last = _parse_page_token(page_token)
             versions = [version for version in versions if (version < last if descending else version > last)]
         page = versions if limit is None else versions[: max(1, limit)]
         manifests = _list_manifests(handle, branch)
@@ -88,14 +90,14 @@ def create_tag(handle: TableHandle, *, tag: str, version: int, branch: str | Non
     with handle.opened_dataset() as dataset:
         if tag in dataset.tags.list():
             raise TableTagAlreadyExists(f"the table already has a tag {tag!r}")
-        dataset.tags.create(tag, _reference(dataset, version, branch))
+        dataset.tags.create(tag, _require_version(dataset, version, branch))
     return {}
 
 
 def update_tag(handle: TableHandle, *, tag: str, version: int, branch: str | None = None) -> dict[str, Any]:
     with handle.opened_dataset() as dataset:
         _find_tag(dataset, tag)
-        dataset.tags.update(tag, _reference(dataset, version, branch))
+        dataset.tags.update(tag, _require_version(dataset, version, branch))
     return {}
 
 
@@ -126,13 +128,13 @@ def create_branch(
     handle: TableHandle, *, name: str, from_branch: str | None = None, from_version: int | None = None
 ) -> dict[str, Any]:
     """Create a branch. Raise TableBranchAlreadyExists, and TableBranchNotFound or TableVersionNotFound for its starting point."""
-    # The branch has the path of its table in its manifest, so it is not created through the path of this process.
+    # The branch's manifest stores the path at which the table was opened. The pinned path exists in this process only.
     handle = replace(handle, pinned=None)
     with handle.opened_dataset(from_version, from_branch) as dataset:
         if name == MAIN or name in dataset.branches.list():
             raise TableBranchAlreadyExists(f"the table already has a branch {name!r}")
-        on_main = from_branch in (None, "", MAIN)
-        dataset.create_branch(name, dataset.version if on_main else (from_branch, dataset.version), handle.storage_options)
+        start = dataset.version if is_main(from_branch) else (from_branch, dataset.version)
+        dataset.create_branch(name, start, handle.storage_options)
     return {}
 
 
@@ -151,19 +153,20 @@ def _find_tag(dataset: Any, tag: str) -> dict[str, Any]:
     return tags[tag]
 
 
-def _reference(dataset: Any, version: int, branch: str | None) -> Any:
+def _require_version(dataset: Any, version: int, branch: str | None) -> Any:
+    """Return a version of a branch in pylance's form. Raise TableBranchNotFound or TableVersionNotFound if it does not exist."""
     require_possible_version(version)
-    on_main = branch in (None, "", MAIN)
-    if not on_main and branch not in dataset.branches.list():
+    if not is_main(branch) and branch not in dataset.branches.list():
         raise TableBranchNotFound(f"the table has no branch {branch!r}")
+    reference = version if is_main(branch) else (branch, version)
     try:
-        dataset.checkout_version(version if on_main else (branch, version))
+        dataset.checkout_version(reference)
     except LANCE_ERRORS as error:
-        reference = to_catalog_error(error)
-        if isinstance(reference, InvalidInput):
-            raise reference from None
+        catalog_error = to_catalog_error(error)
+        if isinstance(catalog_error, InvalidInput):
+            raise catalog_error from None
         raise TableVersionNotFound(f"the table has no version {version}") from None
-    return version if on_main else (branch, version)
+    return reference
 
 
 def _list_manifests(handle: TableHandle, branch: str | None) -> dict[int, str]:
@@ -175,20 +178,14 @@ def _list_manifests(handle: TableHandle, branch: str | None) -> dict[int, str]:
     return {_MAX_VERSION - number if len(name) == _REVERSED_NAME_LENGTH else number: name for name, number in numbers.items()}
 
 
-_REVERSED_NAME_LENGTH = len(f"{_MAX_VERSION}.manifest")
-
-
 def _version_json(
     handle: TableHandle, dataset: Any, branch: str | None, version: int, manifests: Mapping[int, str]
 ) -> dict[str, Any]:
-    checkout = (
-        dataset
-        if version == dataset.version
-        else dataset.checkout_version(version if not branch_path(branch) else (branch, version))
-    )
-    path = (
-        f"{handle.store_path}/{branch_path(branch)}_versions/{manifests.get(version, f'{_MAX_VERSION - version:020}.manifest')}"
-    )
+    checkout = dataset
+    if version != dataset.version:
+        checkout = dataset.checkout_version(version if is_main(branch) else (branch, version))
+    manifest = manifests.get(version, f"{_MAX_VERSION - version:020}.manifest")
+    path = f"{handle.store_path}/{branch_path(branch)}_versions/{manifest}"
     try:
         handle.require_own_bases(checkout)
     except (ForeignLocationsFound, PermissionDenied):
@@ -202,7 +199,7 @@ def _version_json(
     }  # fmt: skip
 
 
-def _number(token: str) -> int:
+def _parse_page_token(token: str) -> int:
     if not token.isdecimal():
         raise InvalidInput("invalid page_token", hint="start again without it")
     return int(token)

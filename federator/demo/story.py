@@ -115,10 +115,11 @@ class Story:
         scanned = self.federator.crawl(roots=list(self.world.settings.roots))
         findings = drift.list_drift(self.federator.index, severe_first=True, limit=1000)
         self.screen.drift(findings)
-        kinds = set(DriftKind) - {finding.kind for finding in findings}
+        missing_kinds = set(DriftKind) - {finding.kind for finding in findings}
         # The remaining kind, a copy without an origin, follows in the next chapter.
         self.expect(
-            scanned.state == "ok" and kinds == {DriftKind.DANGLING_MIRROR}, f"{len(DriftKind) - 1} kinds of drift are found"
+            scanned.state == "ok" and missing_kinds == {DriftKind.DANGLING_MIRROR},
+            f"{len(DriftKind) - 1} kinds of drift are found",
         )
         (orphan,) = (finding.subject for finding in findings if finding.kind == DriftKind.ORPHAN)
         self.screen.say(f"federator declare {orphan} --into aws")
@@ -139,7 +140,7 @@ class Story:
             hive.deregister_table(hive.describe_table(_DROPPED_TABLE))
         first = self._sync()
         self.screen.plans(first.plans)
-        waiting = [r for plan in first.plans for r in plan.refusals if r.reason is Reason.MISSES]
+        waiting = [refusal for plan in first.plans for refusal in plan.refusals if refusal.reason is Reason.MISSES]
         self.expect(
             bool(waiting) and first.change_count == 0 and "returns" in self._at_target(), "missed once: still declared in Glue"
         )

@@ -23,12 +23,12 @@ class FederatorResource(dagster.ConfigurableResource[Any]):
         return Client(self.url, token=self.token)
 
     def sync(self, mirrors: Sequence[str] = (), *, accepted: Sequence[str] = ("ok",)) -> dict[str, Any]:
-        """Crawl, plan and apply mirrors. Raise RunNotAccepted if the run is held, partial or failed, unless it is ``accepted``."""
+        """Crawl, plan and apply mirrors. Raise RunNotAccepted if it ends in a state that is not ``accepted``."""
         with self.open_client() as client:
             return run_and_wait(client, "sync", mirrors, accepted=accepted, timeout=self.timeout)
 
     def plan(self, mirrors: Sequence[str] = (), *, accepted: Sequence[str] = ("ok",)) -> dict[str, Any]:
-        """Plan mirrors without applying anything."""
+        """Plan mirrors without applying anything. Raise RunNotAccepted as ``sync`` does."""
         with self.open_client() as client:
             return run_and_wait(client, "plan", mirrors, accepted=accepted, timeout=self.timeout)
 
@@ -41,13 +41,17 @@ class FederatorResource(dagster.ConfigurableResource[Any]):
 def build_freshness_sensor(
     *, job: dagster.JobDefinition, sources: Sequence[str], name: str = "federator_crawled", **options: Any
 ) -> dagster.SensorDefinition:
-    """Return a sensor that starts ``job`` once for each new state of ``sources``, when the last crawl of each is ok."""
+    """Return a sensor that starts ``job`` once for each new revision of ``sources``, when the last crawl of each is ok.
+
+    ``options`` are further ones of ``dagster.sensor``.
+    """
 
     @dagster.sensor(job=job, name=name, required_resource_keys={"federator"}, **options)
     def crawled(context: dagster.SensorEvaluationContext) -> Any:
         with context.resources.federator.open_client() as client:
-            listed = client.wait_for_freshness(sources, since=datetime.min.replace(tzinfo=UTC), timeout=60)
-        key = ",".join(f"{source.name}@{source.freshness.revision}" for source in listed)
+            # The last crawl may be of any age: Dagster starts the job only for a new key.
+            crawled_sources = client.wait_for_freshness(sources, since=datetime.min.replace(tzinfo=UTC), timeout=60)
+        key = ",".join(f"{source.name}@{source.freshness.revision}" for source in crawled_sources)
         return dagster.RunRequest(run_key=key, tags={"federator/revisions": key})
 
     return crawled

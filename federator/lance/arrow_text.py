@@ -1,8 +1,8 @@
 """Arrow types from their text, as ``str(pyarrow.DataType)`` writes it: ``fixed_size_list<item: float>[128]``.
 
-The index stores the columns of Lance tables as this text. It has neither the metadata of nested fields nor the storage type of
-extension types, so of the extension types only those of Arrow without parameters can be parsed. A nested field named ``a: int8, b`` has
-the text of two fields, and is read as two.
+The index stores the columns of Lance tables as this text. The text has neither the metadata of nested fields nor the storage type of
+extension types. So of the extension types, only Arrow's own ones without parameters can be parsed. A nested field named
+``a: int8, b`` has the text of two fields, and is read as two.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def parse_arrow_type(text: str) -> pa.DataType:
     """Return the Arrow type with this text. Raise ValueError for any other text."""
     parser = _Parser(text)
     kind = parser.parse_type(0)
+    # The comparison of the texts refuses what the parser reads too generously.
     if parser.at != len(text) or str(kind) != text:
         raise ValueError(f"not the text of an Arrow type: {text[:200]!r}")
     return kind
@@ -72,6 +73,7 @@ class _Parser:
         for text, name in _EXTENSIONS.items():
             if self._take(text):
                 return getattr(pa, name)()
+        # The longest name that comes next, unless it is only the beginning of another one: ``string_view``, ``list<...>``.
         names = [name for name in _SIMPLE if self._text.startswith(name, self.at)]
         word = max(names, key=len, default=None)
         end = self.at + len(word or "")

@@ -14,7 +14,9 @@ class AuditKind(StrEnum):
     PLAN = "plan"
     PLAN_APPROVED = "plan_approved"
     PLAN_REJECTED = "plan_rejected"
+    #: a change of a mirror
     WRITE = "write"
+    #: a direct write of a principal
     OWN_WRITE = "own_write"
     TABLE_VERIFIED = "table_verified"
     CREDENTIALS_VENDED = "credentials_vended"

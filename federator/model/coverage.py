@@ -80,6 +80,11 @@ class Coverage:
         return self.presence.complete
 
     @property
+    def weakest(self) -> Evidence:
+        """The evidence that people are shown for the namespace: presence if it is not complete, else detail."""
+        return self.detail if self.presence.complete else self.presence
+
+    @property
     def complete_or_carried(self) -> bool:
         """Return whether presence is complete, from this crawl or from the revision that it was carried from."""
         return self.presence.complete_or_carried

@@ -9,7 +9,7 @@ from typing import Self
 
 from federator.model.digests import canonical_json
 
-#: the scope of the part that identifies the whole source
+#: in place of a namespace's path key: the part of an identity that is about the whole source
 WHOLE = ""
 #: text for people if a catalog reports no identity
 NO_IDENTITY = "no identity"
@@ -17,10 +17,10 @@ NO_IDENTITY = "no identity"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity that a catalog reports, by scope.
+    """The identity that a catalog reports, in parts: of the whole source, and of namespaces that can be replaced alone.
 
-    ``parts`` are sorted pairs: the path key of a namespace, or ``WHOLE``, and the text that identifies it. An empty text means that the
-    catalog does not report it for these credentials.
+    ``parts`` are sorted pairs of a scope, which is ``WHOLE`` or the path key of a namespace, and the text that identifies it. An empty
+    text means that the catalog does not report it for these credentials. These scopes have nothing to do with those of principals.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -46,8 +46,6 @@ class Identity:
 
 
 def describe_parts(parts: Mapping[str, str]) -> str:
-    """Return the parts of an identity as one text for people."""
-    texts = [
-        f"{scope}: {value or NO_IDENTITY}" if scope != WHOLE else value or NO_IDENTITY for scope, value in sorted(parts.items())
-    ]
+    """Return the parts of an identity, by scope, as one text for people."""
+    texts = [("" if scope == WHOLE else f"{scope}: ") + (value or NO_IDENTITY) for scope, value in sorted(parts.items())]
     return "; ".join(texts) or NO_IDENTITY

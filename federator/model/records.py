@@ -51,7 +51,7 @@ class NamespaceRecord:
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of the content without volatile fields, as hexadecimal text."""
+        """Return the SHA-256 of the content without volatile properties (``digests``), as hexadecimal text."""
         return digest_of(_digest_content(self))
 
 
@@ -63,7 +63,7 @@ class TableRecord:
     ``schema`` is the catalog's column list as canonical JSON (``[{"name", "type", "doc"?}, ...]``, native type names).
     ``native_id`` changes when the object is recreated. ``version`` is a compare-and-set token and changes with each write.
     ``location`` is None only if the catalog has none. ``problem`` is the reason why an ``undescribed`` table could not be described,
-    or why a managed table is read-only: only such managed tables are listed and described as Lance tables.
+    or why a managed table is read-only. A managed table without a problem is not listed as a Lance table.
     """
 
     source: str
@@ -94,7 +94,7 @@ class TableRecord:
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of the content without volatile fields and ``version``, as hexadecimal text."""
+        """Return the SHA-256 of the content without volatile properties (``digests``) and ``version``, as hexadecimal text."""
         return digest_of([*_digest_content(self), self.schema, self.problem])
 
 

@@ -22,7 +22,11 @@ def send_mail(
     password: str | None = None,
     ca: str | None = None,
 ) -> None:
-    """Send a mail to a server. Raise TemporaryDeliveryError or PermanentDeliveryError."""
+    """Send a mail to a server. Raise TemporaryDeliveryError or PermanentDeliveryError, the latter also if only some recipients got it.
+
+    ``tls`` is ``starttls``, ``tls`` or ``none``; it determines the default of ``port``. ``ca`` is the path of a file with certificates
+    of authorities, by default the system's.
+    """
     server_port = port or _PORTS[tls]
     try:
         context = ssl.create_default_context(cafile=ca)
@@ -38,19 +42,20 @@ def send_mail(
                 server.login(username, password or "")
             refused = server.send_message(mail)
     except ssl.SSLError:
-        raise TemporaryDeliveryError("its certificate is not accepted, or it does not support TLS") from None
+        raise TemporaryDeliveryError("the server's certificate is not accepted, or it does not support TLS") from None
     except smtplib.SMTPNotSupportedError:
         raise PermanentDeliveryError("the server does not support STARTTLS, or no known authentication method") from None
     except smtplib.SMTPRecipientsRefused as error:
         codes = sorted({code for code, _ in error.recipients.values()})
-        raise _error_for_code(codes[0], f"it refused all recipients ({', '.join(map(str, codes))})") from None
+        # The lowest code decides: if the refusal of one recipient is temporary, a later attempt may succeed.
+        raise _error_for_code(codes[0], f"the server refused all recipients ({', '.join(map(str, codes))})") from None
     except smtplib.SMTPResponseException as error:
         # The server's text may repeat what was sent, so it is omitted.
-        raise _error_for_code(error.smtp_code, f"it returned {error.smtp_code} ({type(error).__name__})") from None
+        raise _error_for_code(error.smtp_code, f"the server returned {error.smtp_code} ({type(error).__name__})") from None
     except (smtplib.SMTPException, OSError) as error:
         raise TemporaryDeliveryError(f"no response ({type(error).__name__})") from None
     if refused:
-        raise PermanentDeliveryError(f"it refused {len(refused)} of the recipients; the others received it")
+        raise PermanentDeliveryError(f"the server refused {len(refused)} of the recipients; the others received it")
 
 
 def _error_for_code(code: int, message: str) -> TemporaryDeliveryError | PermanentDeliveryError:

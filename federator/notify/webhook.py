@@ -53,7 +53,7 @@ def post_notification(
             )  # fmt: skip
             content = response.raw.read(_MAX_RESPONSE_CHARACTERS, decode_content=True) if response.status_code >= 300 else b""
         except requests.exceptions.SSLError:
-            raise TemporaryDeliveryError("its certificate is not accepted") from None
+            raise TemporaryDeliveryError("the server's certificate is not accepted") from None
         except (requests.RequestException, OSError) as error:
             # The error's text contains the URL, so only its type is shown.
             raise TemporaryDeliveryError(f"no response ({type(error).__name__})") from None
@@ -65,9 +65,9 @@ def _raise_for_status(response: requests.Response, content: bytes) -> None:
     if status < 300:
         return
     if status < 400:
-        raise PermanentDeliveryError(f"it returned {status}: redirects are not followed")
+        raise PermanentDeliveryError(f"the server returned {status}: redirects are not followed")
     text = " ".join(content.decode("utf-8", "replace").split())
-    message = f"it returned {status}{f': {text}' if text else ''}"
+    message = f"the server returned {status}{f': {text}' if text else ''}"
     if status >= 500 or status in _RETRYABLE_STATUSES:
         raise TemporaryDeliveryError(message, retry_after=parse_retry_after(response.headers))
     raise PermanentDeliveryError(message)

@@ -28,7 +28,8 @@ from federator.store.partition_reader import TABLE_COLUMNS, IndexReader, KeyRang
 # Up to this many rows of origin, target and ledger together, one task decides all cells. It holds them in memory, with their content.
 _MAX_ROWS_IN_TASK = 5_000
 _TABLES_DDL = ", ".join(f"`{name}` string" for name in TABLE_COLUMNS)
-#: tag: d(esired), l(edger), t(arget), r(efused)
+# What a row of a cell is: a desired table, a ledger entry, a refused origin, or the target's table. ``body`` is its JSON.
+_DESIRED, _LEDGER, _REFUSED, _TARGET = "d", "l", "r", "t"
 _CELL_DDL = "cell string, tag string, origin string, digest string, body string"
 _CELL = pa.schema([(name, pa.string()) for name in ("cell", "tag", "origin", "digest", "body")])
 
@@ -112,18 +113,20 @@ def _build_origin_mapper(mirror: MirrorContext) -> Any:
                     continue
                 cell, refusal = assignment
                 if refusal is not None:
-                    rows.append((cell, "r", row["path"], "", json.dumps(refusal.to_json())))
+                    rows.append((cell, _REFUSED, row["path"], "", json.dumps(refusal.to_json())))
                 else:
-                    rows.append((cell, "d", row["path"], row["digest"], json.dumps(row)))
+                    rows.append((cell, _DESIRED, row["path"], row["digest"], json.dumps(row)))
             yield _batch(rows)
 
     return run
 
 
 def _build_target_mapper() -> Any:
+    """Return a function that maps each target row to one cell row."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _batch([(row["path"], "t", "", row["digest"], json.dumps(row)) for row in batch.to_pylist()])
+            yield _batch([(row["path"], _TARGET, "", row["digest"], json.dumps(row)) for row in batch.to_pylist()])
 
     return run
 
@@ -144,10 +147,12 @@ def _read_ledger(
 
 def _map_ledger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield _batch([(row["target_path"], "l", row["origin_path"], "", json.dumps(row)) for row in batch.to_pylist()])
+        yield _batch([(row["target_path"], _LEDGER, row["origin_path"], "", json.dumps(row)) for row in batch.to_pylist()])
 
 
 def _build_cell_decider(mirror: MirrorContext, evidence: CrawlEvidence) -> Any:
+    """Return a function that decides the cells of a partition: it returns changes and refusals, and one row of ``counts``."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         decisions: list[tuple[str, str]] = []
@@ -171,15 +176,15 @@ def _build_cell_decider(mirror: MirrorContext, evidence: CrawlEvidence) -> Any:
 def _collect_inputs(mirror: MirrorContext, rows: Iterable[Mapping[str, str]]) -> CellInputs:
     inputs = CellInputs()
     for row in rows:
-        match row["tag"]:
-            case "d":
-                inputs.origins.append(_lazy_record(mirror.rule.origin, row["origin"], row))
-            case "t":
-                inputs.target = _lazy_record(mirror.rule.target, row["cell"], row)
-            case "l":
-                inputs.ledger_rows.append(LedgerRow(**json.loads(row["body"])))
-            case _:
-                inputs.refusals.append(Refusal.from_json(json.loads(row["body"])))
+        tag = row["tag"]
+        if tag == _DESIRED:
+            inputs.origins.append(_lazy_record(mirror.rule.origin, row["origin"], row))
+        elif tag == _TARGET:
+            inputs.target = _lazy_record(mirror.rule.target, row["cell"], row)
+        elif tag == _LEDGER:
+            inputs.ledger_rows.append(LedgerRow(**json.loads(row["body"])))
+        else:
+            inputs.refusals.append(Refusal.from_json(json.loads(row["body"])))
     return inputs
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from federator.model.rows import RECORD_COLUMNS
 
-#: the kinds of rows
+#: the kinds of rows, in column ``row``: an object, the coverage of a namespace, the calls of a task, and the identity that it read
 RECORD, COVERAGE, CALLS, IDENTITY = "record", "coverage", "calls", "identity"
 
-#: Spark types by column name
+#: Spark types by column name. A row has values in the columns of its kind only.
 COLUMNS: dict[str, str] = {
     "source": "string", "row": "string", "shard": "int", "began_at": "double",
     **dict.fromkeys(RECORD_COLUMNS, "string"), "is_table": "smallint",

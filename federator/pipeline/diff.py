@@ -134,7 +134,7 @@ def diff_crawl(
     if crawled.small and reader.count_records(crawled.source, revision, crawled.namespaces_to_read) <= MAX_ROWS:
         return _diff_in_task(spark, reader, crawled, crawled.staged, revision, staging)
     records = staged_rows(spark, crawled.staged).where(F.col("row") == RECORD)
-    # If pages shift during the listing, an object may appear twice; it differs once.
+    # A listing may have an object twice, if its pages shifted meanwhile. Such an object counts once.
     compared = _compare_keys(spark, reader, crawled, records, revision).dropDuplicates(["is_table", "path"])
     differing = staging.write(compared, f"{crawled.source}.differing")
     keys = DifferingKeys(staging, differing, crawled)
@@ -214,7 +214,7 @@ def effect_column(began_at: float, now: float) -> Column:
     """Return ``planning.publication.compare_versions`` as an expression over the full join of crawled (``s``) and indexed (``i``)
     keys.
 
-    The indexed observations count with their ``known_time``.
+    The times of indexed observations are those of ``planning.publication.known_time``.
     """
     observed_at = F.when(F.col("i.observed_at") <= now, F.col("i.observed_at"))
     read_at = F.coalesce(F.col("s.began_at"), F.lit(began_at))

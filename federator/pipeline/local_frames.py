@@ -16,7 +16,7 @@ _BATCH_ROWS = 10_000
 def local_frame(
     spark: SparkSession, names: Sequence[str], rows: Sequence[tuple[str | None, ...]], *, parts: int = 1
 ) -> DataFrame:
-    """Return rows of text columns as a DataFrame of ``parts`` partitions. The rows are sent with the job.
+    """Return rows of text columns as a DataFrame of ``parts`` partitions. ``build_batches`` is sent to the tasks with all rows in it.
 
     ``SparkSession.createDataFrame`` would first import pandas on the driver, which takes a second.
     """
@@ -30,4 +30,5 @@ def local_frame(
                     columns = zip(*partitions[part][start : start + _BATCH_ROWS], strict=True)
                     yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=schema)
 
+    # Each partition of the range has one number: that of its part.
     return spark.range(0, parts, 1, parts).mapInArrow(build_batches, ", ".join(f"`{name}` string" for name in names))

@@ -23,6 +23,7 @@ from federator.registry import parse_connector_settings
 from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
 from federator.store.verifications import DueLocation
 
+# ``answer`` is the JSON of an inspection.
 _DDL = "canonical string, location string, checked_at double, answer string"
 # After this many timeouts in a row, a task makes no further requests to a store.
 _MAX_TIMEOUTS = 3
@@ -87,8 +88,9 @@ def distribute_by_store(rows: Sequence[tuple[str, str]], parts: int) -> list[tup
 
     The locations of each store, and of each prefix in it, are distributed evenly over the tasks. Within a task the order stays.
     """
-    ranks = sorted(range(len(rows)), key=lambda rank: (*_store_and_prefix(rows[rank][0]), rank))
-    tasks = [sorted(ranks[part::parts]) for part in range(parts)]
+    # Sorted by store and prefix, each of them is one range, which is dealt out to the tasks like cards.
+    by_store = sorted(range(len(rows)), key=lambda number: (*_store_and_prefix(rows[number][0]), number))
+    tasks = [sorted(by_store[part::parts]) for part in range(parts)]
     return [rows[tasks[position % parts][position // parts]] for position in range(len(rows))]
 
 
@@ -146,6 +148,7 @@ class InspectorProcess(ReplaceableProcess):
     def _inspect_until_failure(self, locations: Sequence[str], until: float) -> Iterator[str]:
         """Yield the results up to and including the first location that fails."""
         if self._timeouts:
+            # All requests are sent at once, so those after a store that does not respond are left out.
             locations = [locations[0], *takewhile(lambda location: not self._is_silent(location), locations[1:])]
         requests = map(self._request, locations)
         count = 0

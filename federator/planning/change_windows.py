@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from federator.planning.changes import Action, Change, is_destructive
+from federator.planning.changes import ABSENT, Action, Change, is_destructive
 from federator.planning.key_types import parse_window
 from federator.planning.rule import MirrorRule
 
@@ -25,9 +25,7 @@ def closed_reason(rule: MirrorRule, change: Change, now: float) -> str | None:
 
 def is_disruptive(change: Change) -> bool:
     """Tell whether users of the target may notice a change: an object is removed, moved or renamed."""
-    removes = (
-        change.action in (Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE) and change.precondition.get("target") != "absent"
-    )
+    removes = change.action in (Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE) and change.precondition.get("target") != ABSENT
     return removes or is_destructive(change)
 
 

@@ -26,6 +26,8 @@ class Action(StrEnum):
     DROP_NAMESPACE = "drop_namespace"
 
 
+#: values of a precondition in place of a digest: the object is proven absent, and the change does not depend on the object
+ABSENT, ANY = "absent", "any"
 #: actions on a namespace; the others are on a table
 NAMESPACE_ACTIONS = frozenset({Action.CREATE_NAMESPACE, Action.DROP_NAMESPACE})
 
@@ -55,8 +57,8 @@ class Change:
     """One action on one target object.
 
     ``before`` is the target's table as it was read, ``after`` the desired one (None: absent). ``namespace`` is the namespace to
-    create, or the one to drop as it was read. ``precondition`` contains the digests that the change depends on: ``target`` and
-    ``origin`` (a digest, ``absent``, or ``any``). ``declared`` is the part of ``after`` that comes from the mirror, as the ledger
+    create, or the one to drop as it was read. ``precondition`` contains what the change depends on: ``target`` and ``origin``, each a
+    digest, ``ABSENT`` or ``ANY``. ``declared`` is the part of ``after`` that comes from the mirror, as the ledger
     will store it; the rest is the target's own. For a deregistration, it is the mirror's part of ``before``. The two changes of a
     rename share ``pair``: ``old -> new``.
     """
@@ -101,6 +103,11 @@ class Change:
         if data.get("namespace") is not None:
             values["namespace"] = namespace_from_json(data["namespace"])
         return cls(**{**values, "action": Action(data["action"])})
+
+    @property
+    def needs_absent_origin(self) -> bool:
+        """Whether the change was decided because the origin was proven absent."""
+        return self.precondition.get("origin") == ABSENT
 
     @property
     def is_user_declaration(self) -> bool:

@@ -163,7 +163,9 @@ def _parse_columns(schema: str | None) -> tuple[_Column, ...]:
 
 
 def _type_text(column_type: object) -> str:
-    return column_type if isinstance(column_type, str) else json.dumps(column_type) if column_type is not None else ""
+    if column_type is None:
+        return ""
+    return column_type if isinstance(column_type, str) else json.dumps(column_type)
 
 
 def _type_group(type_text: str) -> str | None:

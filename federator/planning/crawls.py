@@ -119,11 +119,11 @@ def validate_arrivals(
     for key, arrival in arrivals.items():
         if arrival.stated is None and not arrival.records and key in carried:
             continue
-        proven = check_coverage(source, key, arrival)
-        if proven.presence != READ_BY_NAME:
-            coverage[key] = proven
+        checked = check_coverage(source, key, arrival)
+        if checked.presence != READ_BY_NAME:
+            coverage[key] = checked
         elif key not in named:
-            coverage[key] = _invalid(proven, "no table of it was to be read by name")
+            coverage[key] = _invalid(checked, "no table of it was to be read by name")
     unstated = failed_evidence(Internal.code, "the crawl ended without stating whether its tables were read by name")
     for key in named:
         if key not in arrivals or arrivals[key].stated is None:
@@ -131,15 +131,15 @@ def validate_arrivals(
     listed = frozenset(key for key, arrival in arrivals.items() if arrival.listed)
     if read is not None:
         coverage = _add_carried(source, coverage, listed, read, carried)
-        read = {*read, *(key for key, proven in coverage.items() if carried.get(key) != proven)}
+        read = {*read, *(key for key, row in coverage.items() if carried.get(key) != row)}
     if _ROOT not in coverage:
         coverage[_ROOT] = check_coverage(source, _ROOT, Arrival())
     absent = {
         key
-        for key, proven in coverage.items()
-        if not proven.found and key not in listed and is_proven_absent(proven.namespace, coverage, listed)
+        for key, row in coverage.items()
+        if not row.found and key not in listed and is_proven_absent(row.namespace, coverage, listed)
     }
-    existing = {key: proven for key, proven in coverage.items() if key not in absent}
+    existing = {key: row for key, row in coverage.items() if key not in absent}
     return SourceEvidence(existing, listed, None if read is None else frozenset(read))
 
 
@@ -156,9 +156,9 @@ def list_failures(coverage: Mapping[str, Coverage]) -> list[Coverage]:
     the configuration does not name stay unknown.
     """
     return [
-        each
-        for each in coverage.values()
-        if not (each.complete_or_carried or (each.namespace == ROOT and each.presence.state is CoverageState.SKIPPED))
+        row
+        for row in coverage.values()
+        if not (row.complete_or_carried or (row.namespace == ROOT and row.presence.state is CoverageState.SKIPPED))
     ]
 
 

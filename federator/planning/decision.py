@@ -44,7 +44,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from federator.model import Coverage, Kind, Path, TableRecord, path_key
-from federator.planning.changes import Action, Change, Decision, Refusal
+from federator.planning.changes import ABSENT, ANY, Action, Change, Decision, Refusal
 from federator.planning.evidence import count_spaced_misses, has_enough_misses, is_covered
 from federator.planning.mapping import DesiredTable, MirrorContext
 from federator.planning.ownership import (
@@ -299,7 +299,7 @@ def _decide_removal(
         return _build_refusal(context, cell, loss_reason, ledger.origin_path, detail)
     if context.rule.delete == "never" and target is not None:
         return _build_refusal(context, cell, Reason.DELETE_NEVER, ledger.origin_path, "delete = never")
-    precondition = {"target": target.digest if target else "absent", "origin": "absent" if origin_absent else "any"}
+    precondition = {"target": target.digest if target else ABSENT, "origin": ABSENT if origin_absent else ANY}
     if origin_absent:
         # If the origin is listed again, its misses are counted from the start. The time of the first miss then differs, so the plan
         # has another digest, and an approval of this plan does not apply to it.
@@ -436,7 +436,7 @@ def _build_change(
 
     ``after`` is the complete record of the target, ``desired_record`` the part of it that comes from the mirror.
     """
-    precondition = {"target": before.digest if before else "absent", "origin": origin.digest}
+    precondition = {"target": before.digest if before else ABSENT, "origin": origin.digest}
     return Change(
         action, context.rule.target, path_key(cell.path), context.rule.origin, origin.key, reason,
         before=before, after=after, precondition=precondition, declared=declaration_json(desired_record),

@@ -44,14 +44,16 @@ Guard = Callable[[MirrorRule, Sequence[Change], GuardFacts], GuardResult]
 
 
 def may_have_taken_effect(change: Change, current: TableRecord | None) -> bool:
-    """Tell whether a destructive change may have been made, given the target's table as it is known now.
+    """Tell whether a destructive change may have been made. ``current`` is the target's table as it is known now, if there is one.
 
-    False only if that is the same object at the same location. A later change by others does not matter: the destructive change may
-    have come first.
+    False only if ``current`` is the same object as before the change, at the same location. Who changed it since then does not matter:
+    the destructive change may have come first.
     """
     before = change.before
-    if current is None or before is None:
-        return current is None
+    if current is None:
+        return True
+    if before is None:
+        return False
     if change.moves_location and current.canonical != before.canonical:
         return True
     if before.native_id is not None and current.native_id is not None:
@@ -80,6 +82,7 @@ def max_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: Guard
 
 def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> GuardResult:
     """Check the same share within each namespace, so that an emptied namespace does not disappear in a large mirror."""
+    # The namespace with the largest share is reported, even if it does not exceed the limit.
     nearest = Measurement("namespace_delete_percent", 0, rule.max_delete_percent, 0)
     for namespace, planned in sorted(Counter(_namespace_key(c.target_path) for c in changes if is_destructive(c)).items()):
         deleted = facts.deleted_by_namespace.get(namespace, 0)
@@ -89,6 +92,7 @@ def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts:
             limit = f"max_delete_percent is {rule.max_delete_percent:g}"
             detail = f"{total} of {base} tables of {namespace} removed or moved within {rule.guard_window / 3600:g} h, {limit}"
             return measured, Hold("namespace_delete_percent", detail, Binds.DESTRUCTIVE)
+        # Compares total / base with the nearest share, without a division by zero.
         if nearest.namespace is None or total * (nearest.total or 0) > nearest.measured * base:
             nearest = measured
     return nearest, None
@@ -109,12 +113,14 @@ def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFact
         return Measurement("emptied_namespace", 0), None
     # A table that is listed under its new name proves that its namespace is not hidden.
     renamed = {
-        c.pair: _namespace_key(c.origin_path) for c in changes if c.pair is not None and c.action is Action.DECLARE_TABLE
+        change.pair: _namespace_key(change.origin_path)
+        for change in changes
+        if change.pair is not None and change.action is Action.DECLARE_TABLE
     }
     removed = Counter(
-        _namespace_key(c.origin_path)
-        for c in changes
-        if _is_removal(c) and renamed.get(c.pair or "") != _namespace_key(c.origin_path)
+        _namespace_key(change.origin_path)
+        for change in changes
+        if _is_removal(change) and renamed.get(change.pair or "") != _namespace_key(change.origin_path)
     )
     for namespace, planned in sorted(removed.items()):
         if not facts.existing_by_origin_namespace.get(namespace, 0):
@@ -161,8 +167,7 @@ def _exceeds_percent(rule: MirrorRule, total: int, base: int) -> bool:
 
 
 def _is_removal(change: Change) -> bool:
-    absent = change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent"
-    return absent and change.before is not None
+    return change.action is Action.DEREGISTER_TABLE and change.needs_absent_origin and change.before is not None
 
 
 def _namespace_key(key: str) -> str:

@@ -1,6 +1,7 @@
 """Intent resolution: the outcome that an observation proves of a lost call, and its journal and ledger entries. Pure.
 
-``apply`` observes and stores. The proof does both in memory and calls the same functions.
+``apply`` observes and stores. The proof does both in memory and calls the same functions. Therefore the condition of each write of
+a journal is here, too (``require_leases``).
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ def resolve_namespace(change: Change, observed: NamespaceRecord | None) -> Resol
 
 
 def journal_code(change: Change, state: OutcomeState, code: OutcomeCode | None, *, had_entry: bool) -> str | None:
-    """Return the stored code of a journal line: its effect, or else the code of the outcome. ``had_entry`` says whether the ledger
-    had an entry of the target.
+    """Return the stored code of a journal line: its effect, or else the code of the outcome.
 
+    ``had_entry`` says whether the ledger had an entry of the target.
     A move with an unknown outcome may have been made, so the guards count it.
     """
     if state is OutcomeState.DONE and change.action in _REMOVALS and not had_entry:

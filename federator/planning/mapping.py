@@ -136,8 +136,10 @@ def map_path(context: MirrorContext, origin: Path) -> Path:
 
 
 def names_by_level(levels: tuple[str, ...], nested: str | None, path: Path) -> dict[str, tuple[str, ...]]:
-    """Return the names above a table by level. A shorter path lacks the first levels. In a longer one, the nested level has the
-    extra names."""
+    """Return the names above a table by level. A shorter path lacks the first levels.
+
+    In a longer path, the level ``nested`` (default: the last) has the extra names.
+    """
     parents = path[:-1]
     missing = max(len(levels) - len(parents), 0)
     surplus = max(len(parents) - len(levels), 0)
@@ -153,9 +155,8 @@ def names_by_level(levels: tuple[str, ...], nested: str | None, path: Path) -> d
 def relocate(rule: MirrorRule, location: str) -> str:
     """Return a location at the target: the first prefix that matches up to a slash is replaced."""
     for move in rule.location:
-        rest = location.removeprefix(move.origin)
-        fits = location.startswith(move.origin) and (not rest or rest.startswith("/") or move.origin.endswith("/"))
-        if fits:
+        rest = _strip_location_prefix(location, move.origin)
+        if rest is not None:
             return move.target + rest
     return location
 
@@ -163,10 +164,17 @@ def relocate(rule: MirrorRule, location: str) -> str:
 def relocate_to_origin(rule: MirrorRule, location: str) -> str:
     """Invert ``relocate``, for locations that it returned."""
     for move in rule.location:
-        rest = location.removeprefix(move.target)
-        if location.startswith(move.target) and (not rest or rest.startswith("/") or move.target.endswith("/")):
+        rest = _strip_location_prefix(location, move.target)
+        if rest is not None:
             return move.origin + rest
     return location
+
+
+def _strip_location_prefix(location: str, prefix: str) -> str | None:
+    """Return what follows a prefix of whole path segments. None if the location has another prefix."""
+    rest = location.removeprefix(prefix)
+    fits = location.startswith(prefix) and (not rest or rest.startswith("/") or prefix.endswith("/"))
+    return rest if fits else None
 
 
 def select_properties(rule: MirrorRule, properties: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from federator.connector import Capabilities
 from federator.model import NamespaceRecord, iter_ancestors, parent_path, parse_path_key, path_key
-from federator.planning.changes import Action, Change, Decision, Refusal
+from federator.planning.changes import ABSENT, ANY, Action, Change, Decision, Refusal
 from federator.planning.decision import CrawlEvidence
 from federator.planning.evidence import is_covered
 from federator.planning.ledger import OwnedObject
@@ -121,7 +121,7 @@ def _drop_change(context: MirrorContext, namespace: OwnedNamespace) -> Change:
     return Change(
         Action.DROP_NAMESPACE, context.rule.target, namespace.path, context.rule.origin, namespace.origin_path,
         "created by this mirror, and empty" if record else "created by this mirror, and absent",
-        precondition={"target": record.digest if record else "absent", "origin": "any"}, namespace=record,
+        precondition={"target": record.digest if record else ABSENT, "origin": ANY}, namespace=record,
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _create_change(context: MirrorContext, change: Change, key: str) -> Change:
         namespace = replace(namespace, properties={}, doc=marker.to_comment(path))
     return Change(
         Action.CREATE_NAMESPACE, change.target_source, key, change.origin_source, origin, "needed by declarations of this plan",
-        precondition={"target": "absent"}, namespace=namespace,
+        precondition={"target": ABSENT}, namespace=namespace,
     )  # fmt: skip
 
 

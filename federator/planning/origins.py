@@ -13,16 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from federator.connector import Observation
-from federator.planning.changes import Action, Change
+from federator.planning.changes import ABSENT, ANY, Action, Change
 from federator.planning.reasons import Reason
-
-ABSENT = "absent"
-_ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedOrigin:
-    """One origin that a change depends on: its path key, and the digest that the plan read (``absent``: proven absent)."""
+    """One origin that a change depends on: its path key, and the digest that the plan read (``ABSENT``: proven absent)."""
 
     path: str
     digest: str
@@ -53,5 +50,5 @@ def expected_origins(change: Change, together: Iterable[Change] = ()) -> tuple[E
 
 
 def _expected(change: Change) -> ExpectedOrigin | None:
-    digest = change.precondition.get("origin", _ANY)
-    return None if digest == _ANY or change.is_user_declaration else ExpectedOrigin(change.origin_path, digest)
+    digest = change.precondition.get("origin", ANY)
+    return None if digest == ANY or change.is_user_declaration else ExpectedOrigin(change.origin_path, digest)

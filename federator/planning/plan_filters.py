@@ -82,7 +82,7 @@ def split_by_proof(
     proven: list[Change] = []
     unproven: list[Change] = []
     for change in changes:
-        needs_proof = change.action is Action.DEREGISTER_TABLE and change.precondition.get("origin") == "absent"
+        needs_proof = change.action is Action.DEREGISTER_TABLE and change.needs_absent_origin
         missed = misses.get(change.origin_path, ())
         holds = not needs_proof or has_enough_misses(missed, rule.misses_before_delete, rule.min_miss_interval)
         (proven if holds else unproven).append(change)

@@ -84,7 +84,7 @@ class PlanFacts:
 def required_facts(context: MirrorContext, candidates: Candidates) -> FactRequest:
     """Return the facts that a plan over these candidates needs."""
     changes = candidates.changes
-    absent_origins = {change.origin_path for change in changes if _needs_absent_origin(change)}
+    absent_origins = {change.origin_path for change in changes if change.needs_absent_origin}
     locations = {change.after.canonical for change in changes if change.after is not None and change.after.canonical}
     if context.rule.only_valid:
         locations |= {location for change in changes if (location := _origin_location(context.rule, change))}
@@ -106,7 +106,7 @@ def build_plan(context: MirrorContext, evidence: CrawlEvidence, candidates: Cand
     changes = filter_changes(
         candidates.changes,
         lambda change: (
-            _refuse_existing_origin(facts.origin_observations[change.origin_path]) if _needs_absent_origin(change) else None
+            _refuse_existing_origin(facts.origin_observations[change.origin_path]) if change.needs_absent_origin else None
         ),
     )
     changes = filter_changes(changes, lambda change: _uncovered(change, evidence))
@@ -187,7 +187,7 @@ def _unproven(
     return [
         change for change in refused
         if not (
-            _needs_absent_origin(change)
+            change.needs_absent_origin
             and (change.origin_path in existing or (change.before and change.before.canonical in declared_locations))
         )
     ]  # fmt: skip
@@ -256,7 +256,3 @@ def _holds(rule: MirrorRule, changes: Sequence[Change], facts: PlanFacts, result
 def _origin_location(rule: MirrorRule, change: Change) -> str | None:
     location = change.after.location if change.after is not None else None
     return canonical_location(relocate_to_origin(rule, location)) if location else None
-
-
-def _needs_absent_origin(change: Change) -> bool:
-    return change.precondition.get("origin") == "absent"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from federator.connector import Capabilities, ConfigError
 from federator.model import NamespaceRecord, Path, TableRecord, parent_locations, path_key
-from federator.planning.changes import Action, Change, Refusal
+from federator.planning.changes import ABSENT, ANY, Action, Change, Refusal
 from federator.planning.guards import GuardFacts, measure_guards
 from federator.planning.plan import Plan, sort_changes
 from federator.planning.reasons import Reason
@@ -56,9 +56,9 @@ def user_plan_target(name: str) -> str | None:
 
 
 def derive_path(template: str | None, canonical_location: str, levels: int) -> Path:
-    """Return the path to declare a location as: ``template`` (levels joined by ``$``), or by default its directories' names, one
-    for each of the target's ``levels``.
+    """Return the path under which a location is declared. ``template`` has its levels, joined by ``$``.
 
+    The default has the names of the location's directories: one for each of the target's ``levels``, and the table's.
     ``{table}`` is the directory's name without ``.lance``, ``{1}`` the name above it, ``{2}`` the one above that. Raise ConfigError
     for a placeholder that has no directory.
     """
@@ -99,6 +99,7 @@ def plan_user_declarations(
             changes.setdefault(path_key(namespace), _create_namespace_change(target, namespace, candidate))
         changes[path_key(candidate.path)] = _declare_table_change(target, candidate)
     ordered = sort_changes(changes.values())
+    # Only the guard ``max_changes`` can hold the plan: it removes nothing, so the facts about removals do not matter.
     facts = GuardFacts(
         live_tables=0,
         live_by_namespace={},
@@ -166,5 +167,5 @@ def _declare_table_change(target: str, candidate: DeclarationCandidate) -> Chang
         origin_path="",
         reason="declared by a user",
         after=after,
-        precondition={"target": "absent", "origin": "any"},
+        precondition={"target": ABSENT, "origin": ANY},
     )

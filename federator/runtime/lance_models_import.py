@@ -28,6 +28,7 @@ def defer_lance_client() -> None:
 
     def get_attribute(name: str) -> Any:
         with lock:
+            # The first caller executes the package, which replaces this function by the package's own attributes.
             if package.__dict__.pop("__getattr__", None) is not None:
                 loader.exec_module(package)
         if name in package.__dict__:

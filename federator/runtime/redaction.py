@@ -50,7 +50,7 @@ _SECRET_FORMS = (
     ),
 )
 _lock = threading.Lock()
-# Parts of secrets (their lines), also as they are in URLs. The patterns find all of them, and the long ones.
+# Parts of secrets, which are their lines, also in the spelling of a URL. One pattern finds all of them, the other one the long ones.
 _known_parts: set[str] = set()
 _parts_pattern: re.Pattern[str] | None = None
 _long_parts_pattern: re.Pattern[str] | None = None

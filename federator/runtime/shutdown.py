@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 #: seconds that calls in flight have to end after SIGTERM
 GRACE_SECONDS = 4.0
-#: seconds after the grace time in which a process that can end by itself does
+# Seconds after the grace time in which a process may still end by itself.
 _EXIT_SECONDS = 0.5
 
 
@@ -43,7 +43,7 @@ def wake_main_thread() -> Iterator[None]:
     with received, sent:
         sent.setblocking(False)
         previous_fd = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
-        # By default it is ignored, so that it would not end a wait.
+        # By default, SIGURG is ignored, so it would not end a system call.
         previous_handler = signal.signal(signal.SIGURG, lambda *_: None)
         thread = threading.Thread(target=_wake, args=(received, threading.get_ident()), name="wake", daemon=True)
         thread.start()
@@ -57,6 +57,7 @@ def wake_main_thread() -> Iterator[None]:
 
 
 def _wake(received: socket.socket, main_thread: int) -> None:
+    """Send SIGURG to the main thread for each signal, whose number Python writes into the socket. SIGURG itself needs no other one."""
     while number := received.recv(1):
         if number[0] != signal.SIGURG:
             signal.pthread_kill(main_thread, signal.SIGURG)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from federator.connector import ConfigError
-from federator.connector.options import is_secret_reference, read_secret, resolve_reference
+from federator.connector.options import is_secret_reference, resolve_reference, resolve_secret
 from federator.model.notices import NoticeEvent, Severity
 from federator.planning.key_types import Duration, Pattern
 from federator.settings.field_types import LOOPBACK, Secret
@@ -143,17 +143,8 @@ class NotifySettings(Section):
 
     def resolve_secret(self, key: str, where: str) -> str | None:
         """Return the value of a reference; None if the key is not set. Raise ConfigError."""
-        return resolve_secret(getattr(self, key), f"{where} {key}")
-
-
-def resolve_secret(text: str | None, where: str) -> str | None:
-    """Return the secret of a reference. Raise ConfigError, which names the variable or the file."""
-    if text is None:
-        return None
-    try:
-        return read_secret(resolve_reference(text, where=where))
-    except ValueError as error:
-        raise ConfigError(f"{where}: not {error}") from None
+        text = getattr(self, key)
+        return resolve_secret(text, where=f"{where} {key}") if text is not None else None
 
 
 def check_url(text: str | None, where: str) -> None:
@@ -177,7 +168,8 @@ def validate_observability(
     ):  # fmt: skip
         if url is not None:
             check_url(resolve_reference(url, where=f"{file}: [{section}]"), f"{file}: [{section}] {key}")
-        resolve_secret(token, f"{file}: [{section}] token")
+        if token is not None:
+            resolve_secret(token, where=f"{file}: [{section}] token")
     if lineage.url and lineage.file:
         raise ConfigError(f"{file}: [lineage] file and url are mutually exclusive", hint="set only one of them")
     for name, channel in notify.items():

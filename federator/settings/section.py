@@ -43,7 +43,9 @@ def find_section(root: type[Any], location: Sequence[str | int]) -> type[Any]:
     for part in location:
         if get_origin(hint) is None:
             hint = section_keys(hint)[str(part)].annotation
+            # Of ``X | None``: X.
             hint = get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint
         else:
+            # A number or a name inside a list or a dictionary: go on with the type of its values.
             hint = get_args(hint)[1 if get_origin(hint) is dict else 0]
     return hint  # type: ignore[no-any-return]  # the location of a section

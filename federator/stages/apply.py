@@ -60,11 +60,11 @@ def resolve_open_intents(context: RunContext, rules: Sequence[MirrorRule]) -> No
             continue
         with (
             context.record_errors(f"mirror {rule.name}"),
-            context.stage("resume", rule.name) as done,
+            context.stage("resume", rule.name) as finish,
             _application(context, rule) as application,
         ):
             context.result.outcomes += application.resume()
-            done("ok", f"{format_count(open_count, 'call')} without an outcome")
+            finish("ok", f"{format_count(open_count, 'call')} without an outcome")
 
 
 def apply_plans(context: RunContext) -> None:
@@ -78,15 +78,15 @@ def apply_plans(context: RunContext) -> None:
                 deployment.require_original(context.index, context.settings.instance)
             continue
         detail = describe_application(plan.digest)
-        with context.record_errors(f"mirror {plan.mirror}"), context.stage("apply", plan.mirror, detail) as done:
+        with context.record_errors(f"mirror {plan.mirror}"), context.stage("apply", plan.mirror, detail) as finish:
             _check_confirmed(context, rule_for_plan(context.settings, plan.mirror))
             state = plan_state(context, plan)
             release = _get_release(context, plan)
             if state == "rejected" and not (plan.holds and release.changes):
-                done("rejected", "this plan was rejected")
+                finish("rejected", "this plan was rejected")
                 continue
             if not release.changes:
-                done("held", str(release.waiting[0].hold))
+                finish("held", str(release.waiting[0].hold))
                 continue
             if plan.holds and not release.waiting:
                 context.result.approved.add(plan.digest)
@@ -94,7 +94,7 @@ def apply_plans(context: RunContext) -> None:
             outcomes = lineage.apply_with_lineage(context, released_plan, partial(_apply_plan, context, plan, release))
             context.result.outcomes += outcomes
             held_note = f"; {format_count(len(release.waiting), 'change')} held" if release.waiting else ""
-            done(
+            finish(
                 "failed" if any(map(is_failure, outcomes)) else "ok",
                 format_state_counts([outcome.state.value for outcome in outcomes]) + held_note,
             )

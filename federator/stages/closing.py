@@ -11,7 +11,7 @@ from federator.store import runs
 _log = logs.get_logger(__name__)
 
 
-def finish_run(context: RunContext) -> None:
+def close_run(context: RunContext) -> None:
     """Record the run's end. If its events cannot be signed or published, the run is at best partial, and the next one retries."""
     result = context.result
     result.compute_state(stopped=context.stop.is_set())

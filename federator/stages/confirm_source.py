@@ -14,7 +14,7 @@ from federator.planning.ledger import OwnedObject
 from federator.registry import open_catalog
 from federator.settings import Settings
 from federator.stages.context import LEASE_WAIT_SECONDS
-from federator.store import Connection, Index, audit_log, identities, ledger, records
+from federator.store import Index, audit_log, identities, ledger, records
 from federator.store.leases import acquire_lease
 
 
@@ -34,10 +34,12 @@ class Confirmation:
     confirmed: bool = False
 
 
-def pending(index: Index, source: str) -> Confirmation:
+def read_pending(index: Index, source: str) -> Confirmation:
     """Return what a confirmation of a source would accept, and the ledger rows that it concerns."""
     with index.read() as connection:
-        return _pending(connection, source)
+        entries = ledger.list_entries_of_source(connection, source)
+        accepted, unconfirmed = identities.get_accepted(connection, source), identities.list_unconfirmed(connection, source)
+    return Confirmation(source, accepted, unconfirmed, entries)
 
 
 def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Confirmation:
@@ -47,20 +49,20 @@ def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Con
     CatalogError if the source cannot be read. In these cases nothing is accepted.
     """
     with acquire_lease(index, f"source:{source}", wait=LEASE_WAIT_SECONDS) as lease:
-        confirmation = pending(index, source)
+        confirmation = read_pending(index, source)
         if not confirmation.unconfirmed:
             raise StateError(
                 f"no identity of {source} waits for a confirmation", hint="list unconfirmed identities: federator doctor"
             )
         with open_catalog(settings.source(source).spec) as catalog:
             rebound = list(
-                intact(
+                iter_intact_entries(
                     catalog,
                     confirmation.accepted,
                     confirmation.unconfirmed,
                     confirmation.entries,
                     settings.instance.id or "",
-                    partial(_indexed, index),
+                    partial(_find_indexed, index),
                 )
             )
         with index.write() as connection:
@@ -80,14 +82,7 @@ def confirm(index: Index, settings: Settings, source: str, *, actor: str) -> Con
     return confirmation
 
 
-def _pending(connection: Connection, source: str) -> Confirmation:
-    entries = ledger.list_entries_of_source(connection, source)
-    return Confirmation(
-        source, identities.get_accepted(connection, source), identities.list_unconfirmed(connection, source), entries
-    )
-
-
-def intact(
+def iter_intact_entries(
     catalog: Catalog,
     accepted: Accepted,
     unconfirmed: Sequence[tuple[str, str]],
@@ -97,7 +92,7 @@ def intact(
 ) -> Iterator[tuple[OwnedObject, Record]]:
     """Observe the ledger's ``entries`` in a catalog, through a connection whose identity is being confirmed.
 
-    Return the entries whose objects are intact, with the object. ``indexed`` returns the index's record at the target of an entry.
+    Yield the entries whose objects are intact, with the object. ``indexed`` returns the index's record at the target of an entry.
     Raise IdentityChanged if a third catalog responds.
     """
     declared = [entry for entry in entries if entry.target_source == catalog.source]
@@ -112,7 +107,7 @@ def intact(
             yield entry, record
 
 
-def _indexed(index: Index, entry: OwnedObject) -> Record | None:
+def _find_indexed(index: Index, entry: OwnedObject) -> Record | None:
     source, path = entry.target_source, parse_path_key(entry.target_path)
     with index.read() as connection:
         find = records.find_table if entry.is_table else records.find_namespace

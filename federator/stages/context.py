@@ -37,8 +37,8 @@ _SUBJECT_KIND = {
 }  # fmt: skip
 
 
-class StageResult(Protocol):
-    """Reports the state and the detail of a stage, and the catalog calls that were counted for it."""
+class FinishStage(Protocol):
+    """Reports the end of a stage, with its state and detail, and the catalog calls that were counted for it."""
 
     def __call__(self, state: str, detail: str, calls: CallCounts | None = None) -> None: ...
 
@@ -47,8 +47,8 @@ class StageResult(Protocol):
 class RunContext:
     """A run in progress: configuration, index, the run's row and result, progress reports and the stop signal.
 
-    After ``max_failures`` failed changes of a mirror no further change is started. None: no limit. ``drops_confirmed`` says that a
-    user confirms each drop of a namespace whose catalog would drop it with all its objects.
+    After ``max_failures`` failed changes of a mirror no further change is started. None: no limit. ``drops_confirmed``:
+    a user confirms each plan before it is applied, so it may drop namespaces whose catalog would drop all their objects, too.
     """
 
     settings: Settings
@@ -61,9 +61,10 @@ class RunContext:
     drops_confirmed: bool = False
 
     @contextmanager
-    def stage(self, stage: str, subject: str, detail: str | None = None) -> Iterator[StageResult]:
-        """Report the start and the end of a stage. ``detail`` is recorded until the block reports state and detail by the yielded
-        function.
+    def stage(self, stage: str, subject: str, detail: str | None = None) -> Iterator[FinishStage]:
+        """Report the start of a stage, and yield the function by which the block reports its end. An error ends it as failed.
+
+        ``detail`` is recorded until the block reports state and detail.
 
         Raise Interrupted if the run is stopped.
         """

@@ -77,7 +77,7 @@ def _crawl_source(context: RunContext, name: str, *, full: bool) -> PublishResul
 
     source = context.settings.source(name)
     with (
-        context.stage("crawl", name) as done,
+        context.stage("crawl", name) as finish,
         acquire_lease(context.index, f"source:{name}", wait=LEASE_WAIT_SECONDS) as lease,
         _publishing_failure(context, name, lease),
         translate_spark_errors(f"crawl {name}"),
@@ -100,7 +100,7 @@ def _crawl_source(context: RunContext, name: str, *, full: bool) -> PublishResul
             identity=verdict.identity, went_back=scope.went_back, full_because=scope.full_reason,
         )  # fmt: skip
         runs.record_source_result(context.index, context.run, name, **asdict(published))
-        done(published.state, _summarize(published), crawled.calls)
+        finish(published.state, _summarize(published), crawled.calls)
     return published
 
 

@@ -60,10 +60,10 @@ def rule_for_plan(settings: Settings, name: str) -> MirrorRule:
 def plan_declarations(context: RunContext, spec: DeclareSpec) -> None:
     """Plan the declarations of each source. A source that cannot be planned does not stop the others."""
     for target in spec.targets:
-        with context.record_errors(f"declare into {target}"), context.stage("plan", f"declare into {target}") as done:
+        with context.record_errors(f"declare into {target}"), context.stage("plan", f"declare into {target}") as finish:
             _plan_target(context, spec, target)
             plan = context.result.plans[-1]
-            done(
+            finish(
                 "held" if plan.held else "ok",
                 f"{format_count(len(plan.changes), 'change')}, {format_count(len(plan.refusals), 'refusal')}",
             )
@@ -115,7 +115,9 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
         with context.index.read() as connection:
             root_table = roots.find_root_table(connection, canonical) if spec.roots else None
         # In Lance's spelling: Lance opens s3://, but neither s3a:// nor https://.
-        location = root_table.location if root_table is not None else text if local_path(text) is not None else canonical
+        location = text if local_path(text) is not None else canonical
+        if root_table is not None:
+            location = root_table.location
         name = _find_root(context.settings, canonical) if spec.roots else None
         storage_spec = context.settings.root_spec(name) if name is not None else target
         own = Permissions.of_spec(storage_spec)

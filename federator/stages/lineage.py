@@ -15,13 +15,12 @@ import federator
 from federator import logs
 from federator.apply import Outcome, OutcomeState
 from federator.connector import ConfigError
-from federator.connector.options import resolve_reference
+from federator.connector.options import resolve_reference, resolve_secret
 from federator.model import canonical_location, local_path, object_id, parse_path_key
 from federator.planning.changes import Action, Change
 from federator.planning.plan import Plan
 from federator.runtime.redaction import mask_url_secrets, redact
 from federator.settings import Settings
-from federator.settings.observability import resolve_secret
 from federator.stages.context import RunContext
 from federator.stages.result import is_failure
 from federator.store import records
@@ -86,13 +85,15 @@ def table_flows(context: RunContext, changes: Sequence[Change]) -> list[TableFlo
             record = change.after or change.before
             if change.action not in _STATE or record is None or record.location is None:
                 continue
-            origin = None
-            if change.action is not Action.DEREGISTER_TABLE:
+            origin_id = origin_location = None
+            if change.after is not None:
                 origin = records.find_table(connection, change.origin_source, parse_path_key(change.origin_path))
+                origin_id = object_id(change.origin_source, change.origin_path)
+                origin_location = (origin.location if origin else None) or record.location
             flows.append(
                 TableFlow(
-                    object_id(change.origin_source, change.origin_path) if change.after is not None else None,
-                    (origin.location if origin else None) or record.location if change.after is not None else None,
+                    origin_id,
+                    origin_location,
                     object_id(change.target_source, change.target_path),
                     record.location,
                     _STATE[change.action],
@@ -205,8 +206,9 @@ def _build_client(settings: Settings) -> OpenLineageClient:
     session = requests.Session()
     # A redirect is an error: credentials and events must not reach a host that is not configured.
     session.max_redirects = 0
-    token = resolve_secret(settings.lineage.token, f"{section} token")
-    auth: dict[str, Any] = {} if token is None else {"auth": ApiKeyTokenProvider({"apiKey": token})}
+    auth: dict[str, Any] = {}
+    if settings.lineage.token is not None:
+        auth["auth"] = ApiKeyTokenProvider({"apiKey": resolve_secret(settings.lineage.token, where=f"{section} token")})
     config = HttpConfig(
         resolve_reference(str(settings.lineage.url), where=section), timeout=_TIMEOUT_SECONDS, session=session, **auth
     )

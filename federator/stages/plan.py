@@ -36,7 +36,7 @@ def plan_mirrors(context: RunContext, rules: Sequence[MirrorRule]) -> None:
     for rule in rules:
         with (
             context.record_errors(f"mirror {rule.name}"),
-            context.stage("plan", rule.name) as done,
+            context.stage("plan", rule.name) as finish,
             translate_spark_errors(f"plan {rule.name}"),
         ):
             deployment.check_instance_id(context.index, context.settings.instance)
@@ -45,7 +45,7 @@ def plan_mirrors(context: RunContext, rules: Sequence[MirrorRule]) -> None:
             if plan.held and plan_state(context, plan) == "approved":
                 context.result.approved.add(plan.digest)
             state = "held" if plan in context.result.held_plans else "ok"
-            done(state, f"{format_count(len(plan.changes), 'change')}, {format_count(len(plan.refusals), 'refusal')}")
+            finish(state, f"{format_count(len(plan.changes), 'change')}, {format_count(len(plan.refusals), 'refusal')}")
 
 
 def plan_state(context: RunContext, plan: Plan) -> str:

@@ -26,16 +26,16 @@ def prune_history(context: RunContext, *, keep_days: float | None = None) -> Non
     if before is None:
         return
     for source in retention.list_source_names(context.index):
-        with context.record_errors(source), context.stage("prune", source) as done:
+        with context.record_errors(source), context.stage("prune", source) as finish:
             with acquire_lease(context.index, f"source:{source}", wait=LEASE_WAIT_SECONDS) as lease:
                 pruned = retention.prune_source(context.index, lease, source, before, context.run)
             context.result.pruned.append(pruned)
             since = f", kept from {format_utc(pruned.since)} on" if pruned.since is not None else ""
-            done("ok", f"{format_count(pruned.records + pruned.coverage, 'old row')} removed{since}")
-    with context.record_errors("datasets"), context.stage("prune", "datasets") as done:
+            finish("ok", f"{format_count(pruned.records + pruned.coverage, 'old row')} removed{since}")
+    with context.record_errors("datasets"), context.stage("prune", "datasets") as finish:
         removed = retention.prune_verification_history(context.index, before, context.run)
         unused = retention.prune_unused_verifications(context.index, before, context.run)
-        done(
+        finish(
             "ok",
             f"{format_count(removed, 'old verification state')} removed, kept from {format_utc(before)} on; "
             f"{format_count(unused, 'state')} of locations that no source declares removed",

@@ -45,7 +45,7 @@ _UNRESOLVED = "the outcome of its last call is not known yet; the next run resol
 def rebuild_ledgers(context: RunContext, rules: Sequence[MirrorRule], *, enter: bool) -> None:
     """Find the missing entries of the mirrors' ledgers. With ``enter``, add each object in a transaction of its own."""
     for rule in rules:
-        with context.record_errors(f"mirror {rule.name}"), context.stage("rebuild", rule.name) as done:
+        with context.record_errors(f"mirror {rule.name}"), context.stage("rebuild", rule.name) as finish:
             if enter:
                 with _acquire_leases(context, rule) as leases:
                     result = _find_missing_entries(context, rule)
@@ -53,7 +53,7 @@ def rebuild_ledgers(context: RunContext, rules: Sequence[MirrorRule], *, enter: 
             else:
                 result = _find_missing_entries(context, rule)
             context.result.rebuilt.append(result)
-            done("partial" if result.gaps else "ok", f"{format_count(len(result.entries), 'object')} missing in the ledger")
+            finish("partial" if result.gaps else "ok", f"{format_count(len(result.entries), 'object')} missing in the ledger")
 
 
 @contextmanager

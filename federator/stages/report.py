@@ -39,7 +39,7 @@ def make_report(context: RunContext, spec: ReportSpec) -> None:
     """Build a report of the index's current state, and store it."""
     from federator.pipeline.reports import build_report
 
-    with context.stage("report", spec.name) as done:
+    with context.stage("report", spec.name) as finish:
         made_at = time.time()
         draft = context.local_staging / "report"
         draft.mkdir(parents=True)
@@ -59,7 +59,7 @@ def make_report(context: RunContext, spec: ReportSpec) -> None:
         stored = StoredReport(context.run.id, spec.settings.kind, spec.name, context.run.actor, made_at, str(directory), files)
         _record_report(context, stored, spec.settings.keep)
         context.result.reports.append(stored)
-        done("ok", f"{format_count(rows, 'row')} in {', '.join(file.name for file in files)}")
+        finish("ok", f"{format_count(rows, 'row')} in {', '.join(file.name for file in files)}")
 
 
 def _record_report(context: RunContext, stored: StoredReport, keep: int) -> None:

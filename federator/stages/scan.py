@@ -19,12 +19,16 @@ def scan_roots(context: RunContext, names: Sequence[str]) -> None:
     from federator.pipeline.spark_errors import translate_spark_errors
 
     for name in names:
-        with context.record_errors(f"root {name}"), context.stage("scan", name) as done, translate_spark_errors(f"scan {name}"):
+        with (
+            context.record_errors(f"root {name}"),
+            context.stage("scan", name) as finish,
+            translate_spark_errors(f"scan {name}"),
+        ):
             scanned = _scan_root(context, name)
             context.result.roots[name] = scanned
             directories = format_count(scanned.directories, "directory", "directories")
             text = f"{format_count(scanned.tables, 'table')} in {directories}"
-            done(
+            finish(
                 "ok" if scanned.state == "complete" else scanned.state,
                 f"{text}; {scanned.message}" if scanned.message else text,
             )

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import federator
 from federator import logs
 from federator.connector import ConfigError
-from federator.connector.options import resolve_reference
+from federator.connector.options import resolve_reference, resolve_secret
 from federator.runtime import spans
 from federator.runtime.redaction import redact
 from federator.runtime.spans import Attributes
 from federator.runtime.text import first_line
 from federator.settings import Settings
-from federator.settings.observability import resolve_secret
 from federator.store.runs import RunHandle
 
 if TYPE_CHECKING:
@@ -69,8 +68,8 @@ def _build_provider(settings: Settings) -> TracerProvider:
     options: dict[str, Any] = {"timeout": _EXPORT_TIMEOUT_SECONDS}
     if settings.telemetry.endpoint is not None:
         options["endpoint"] = f"{resolve_reference(settings.telemetry.endpoint, where=section).rstrip('/')}/v1/traces"
-    token = resolve_secret(settings.telemetry.token, f"{section} token")
-    if token is not None:
+    if settings.telemetry.token is not None:
+        token = resolve_secret(settings.telemetry.token, where=f"{section} token")
         options["headers"] = {"Authorization": f"Bearer {token}"}
     resource = {
         "service.name": os.environ.get("OTEL_SERVICE_NAME", "lance-federator"),

@@ -31,8 +31,8 @@ def verify_tables(context: RunContext, ids: Sequence[str]) -> None:
     limits = context.settings.verify
     end = time.time() + min(_MAX_TIMEOUTS * limits.timeout, limits.max_seconds)
     for table_id in ids:
-        with context.record_errors(table_id), context.stage("verify", parse_path_key(table_id)[0]) as done:
-            done("ok", _verify_table(context, table_id, end).replace("_", " "))
+        with context.record_errors(table_id), context.stage("verify", parse_path_key(table_id)[0]) as finish:
+            finish("ok", _verify_table(context, table_id, end).replace("_", " "))
 
 
 def _verify_table(context: RunContext, table_id: str, end: float) -> str:
@@ -141,7 +141,7 @@ def _verify_due_locations(
             due = list(_restrict_each(name, permitted, due, declaring))
     if not due:
         return
-    with context.stage("verify", name) as done, translate_spark_errors(f"verify {name}"):
+    with context.stage("verify", name) as finish, translate_spark_errors(f"verify {name}"):
         rows = verify_locations(context.staging_area(), context.source_spec(name), due, timeout=limits.timeout, seconds=seconds)
         states: Counter[str] = Counter()
         with context.index.write() as connection:
@@ -150,7 +150,7 @@ def _verify_due_locations(
         remaining = (
             f"; {left:,} not opened: the time was over, or their store did not respond; the next run opens them" if left else ""
         )
-        done("ok", format_state_counts(states.elements()) + remaining)
+        finish("ok", format_state_counts(states.elements()) + remaining)
 
 
 def _restrict_each(

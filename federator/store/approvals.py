@@ -34,7 +34,7 @@ def get_release(connection: Connection, plan: StoredPlan) -> Release:
 
 
 def approve(connection: Connection, plan: Plan, *, digest: str, actor: str) -> None:
-    """Approve the guarded set of a plan (``planning.release.approve``). ``digest`` is the plan's.
+    """Approve the guarded set of a plan (``planning.release.approve``). ``digest`` is the one with which the plan is stored.
 
     If the whole set is approved already, the approvals keep their actor and time. Raise StateError if only another command can lift
     a hold.

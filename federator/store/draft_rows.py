@@ -47,7 +47,9 @@ def insert_records(connection: Connection, draft: DraftRevision, rows: Sequence[
     ids = allocate_ids(connection, t.record, len(rows))
     numbered = list(zip(ids, rows, strict=True))
     bulk_insert(connection, t.record, names, ((key, *row[:-1], draft.source, draft.number) for key, row in numbered))
-    entries = [(key, draft.source, row[_PATH], row[-1]) for key, row in numbered if row[-1] is not None]
+    entries = [
+        search_entries.SearchEntry(key, draft.source, row[_PATH], row[-1]) for key, row in numbered if row[-1] is not None
+    ]
     return search_entries.insert_entries(connection, entries)
 
 

@@ -29,7 +29,7 @@ from federator.planning.mapping import relocate
 from federator.planning.rule import MirrorRule
 from federator.store import drift_dirty_set, notices, records
 from federator.store import tables as t
-from federator.store.drift_dirty_set import DirtySet
+from federator.store.drift_dirty_set import MIRRORED_TABLE_COLUMNS, DirtySet, MirroredTable
 from federator.store.engine import Index
 from federator.store.leases import acquire_lease
 from federator.store.records import list_declarations_at, select_current_tables
@@ -39,13 +39,7 @@ from federator.store.stores import has_facts, read_accesses, value_at
 
 r, x = t.record.c, t.drift.c
 
-
-_Entry = tuple[str, str, str, str, str]
-
-
 _LEASE_WAIT_SECONDS = 60.0
-
-
 _NOTICE_SEVERITY = {Grade.HIGH: Severity.ERROR, Grade.MEDIUM: Severity.WARNING, Grade.LOW: Severity.INFO}
 
 
@@ -88,19 +82,20 @@ def _record_drift(connection: Connection, detected: Mapping[tuple[str, str, str]
         connection.execute(insert(t.drift), batch)
     same = (x.kind == bindparam("k")) & (x.subject == bindparam("s")) & (x.other == bindparam("o"))
     confirm = update(t.drift).where(same).values(last_seen=now, detail=bindparam("d"), resolved_at=None)
-    for reopened in (False, True):
-        # Drift that returns after it was resolved gets a new first_seen.
-        again = [
-            _key_parameters(key) | {"d": drift.detail}
-            for key, drift in detected.items()
-            if key in known and (known[key] is not None) is reopened
-        ]
-        for rows in chunked(again):
-            connection.execute(confirm.values(first_seen=now) if reopened else confirm, rows)
+    still_open: list[dict[str, str]] = []
+    reopened: list[dict[str, str]] = []
+    for key, drift in detected.items():
+        if key in known:
+            (still_open if known[key] is None else reopened).append(_key_parameters(key) | {"d": drift.detail})
+    for rows in chunked(still_open):
+        connection.execute(confirm, rows)
+    # Drift that returns after it was resolved gets a new first_seen.
+    for rows in chunked(reopened):
+        connection.execute(confirm.values(first_seen=now), rows)
     resolved = [_key_parameters(key) for key, resolved_at in known.items() if resolved_at is None and key not in detected]
     for rows in chunked(resolved):
         connection.execute(update(t.drift).where(same).values(resolved_at=now), rows)
-    opened = [drift for key, drift in detected.items() if known.get(key, now) is not None]
+    opened = [drift for key, drift in detected.items() if key not in known or known[key] is not None]
     notices.add_notices(
         connection, [*map(_opened_notice, opened), *(_resolved_notice(key["k"], key["s"], key["o"]) for key in resolved)]
     )
@@ -149,33 +144,33 @@ def _detect_mirror_drift(connection: Connection, rules: Mapping[str, MirrorRule]
         if only is not None
         else _iter_ledger_entries(connection, rules)
     )
-    for (origin, target), entries in groupby(rows, key=lambda row: (row[1], row[3])):
+    for (origin, target), entries in groupby(rows, key=lambda entry: (entry.origin_source, entry.target_source)):
         for batch in chunked(entries):
-            origins = _tables_by_path(connection, origin, [row[2] for row in batch])
-            targets = _tables_by_path(connection, target, [row[4] for row in batch])
-            for row in batch:
-                yield from _compare_ledger_entry(row, rules[row[0]], origins.get(row[2]), targets.get(row[4]))
+            origins = _tables_by_path(connection, origin, [entry.origin_path for entry in batch])
+            targets = _tables_by_path(connection, target, [entry.target_path for entry in batch])
+            for entry in batch:
+                sides = origins.get(entry.origin_path), targets.get(entry.target_path)
+                yield from _compare_ledger_entry(entry, rules[entry.mirror], *sides)
 
 
-def _iter_ledger_entries(connection: Connection, rules: Mapping[str, MirrorRule]) -> Iterator[_Entry]:
+def _iter_ledger_entries(connection: Connection, rules: Mapping[str, MirrorRule]) -> Iterator[MirroredTable]:
     e = t.ledger.c
-    query = select(e.mirror, e.origin_source, e.origin_path, e.target_source, e.target_path)
+    query = select(*MIRRORED_TABLE_COLUMNS)
     query = query.where(e.is_table == 1, e.mirror.in_(list(rules))).order_by(e.origin_source, e.target_source)
     # Streamed: a mirror may have declared millions of tables.
     for row in connection.execute(query.execution_options(yield_per=5000)):
-        yield tuple(row)
+        yield MirroredTable(*row)
 
 
 def _compare_ledger_entry(
-    row: _Entry, rule: MirrorRule, origin: TableRecord | None, target: TableRecord | None
+    entry: MirroredTable, rule: MirrorRule, origin: TableRecord | None, target: TableRecord | None
 ) -> Iterator[Drift]:
     if origin is not None and target is not None:
         yield from compare_mirrored_pair(origin, target, relocate(rule, str(origin.location)))
         return
     absent = " and ".join(name for name, record in (("origin", origin), ("target", target)) if record is None)
-    mirror, origin_source, origin_path, target_source, target_path = row
-    target_id, origin_id = object_id(target_source, target_path), object_id(origin_source, origin_path)
-    yield Drift(DriftKind.DANGLING_MIRROR, target_source, target_id, origin_id, f"mirror {mirror}: {absent} absent")
+    target_id, origin_id = object_id(entry.target_source, entry.target_path), object_id(entry.origin_source, entry.origin_path)
+    yield Drift(DriftKind.DANGLING_MIRROR, entry.target_source, target_id, origin_id, f"mirror {entry.mirror}: {absent} absent")
 
 
 def _detect_missing(connection: Connection, only: DirtySet | None) -> Iterator[Drift]:

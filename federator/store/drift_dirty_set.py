@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, or_, select
 
@@ -103,15 +103,22 @@ def compute_dirty_set(connection: Connection, watermark: Mapping[str, str]) -> D
     return dirty
 
 
-def iter_dirty_ledger_entries(
-    connection: Connection, dirty: DirtySet, mirrors: Collection[str]
-) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield the dirty ledger entries of the mirrors, each once. Entries with the same pair of sources follow each other.
+class MirroredTable(NamedTuple):
+    """A ledger entry of a table: the mirror, and source and path key of origin and target."""
 
-    An entry is the mirror, the origin's source and path key, and the target's source and path key.
-    """
-    columns = (e.mirror, e.origin_source, e.origin_path, e.target_source, e.target_path)
-    entries = select(*columns).where(e.is_table == 1, e.mirror.in_(list(mirrors)))
+    mirror: str
+    origin_source: str
+    origin_path: str
+    target_source: str
+    target_path: str
+
+
+MIRRORED_TABLE_COLUMNS = tuple(e[name] for name in MirroredTable._fields)
+
+
+def iter_dirty_ledger_entries(connection: Connection, dirty: DirtySet, mirrors: Collection[str]) -> Iterator[MirroredTable]:
+    """Yield the dirty ledger entries of the mirrors, each once. Entries with the same pair of sources follow each other."""
+    entries = select(*MIRRORED_TABLE_COLUMNS).where(e.is_table == 1, e.mirror.in_(list(mirrors)))
     # Of a mirror with a changed rule, all entries are dirty. Of others, those that were updated or whose origin or target changed.
     queries = [entries.where(e.updated_at >= dirty.since)]
     queries += [entries.where(e.mirror == name) for name in dirty.mirrors]
@@ -119,8 +126,8 @@ def iter_dirty_ledger_entries(
         for chunk in chunked(paths):
             queries.append(entries.where(e.origin_source == source, e.origin_path.in_(chunk)))
             queries.append(entries.where(e.target_source == source, e.target_path.in_(chunk)))
-    distinct = {tuple(row) for query in queries for row in connection.execute(query)}
-    yield from sorted(distinct, key=lambda row: (row[1], row[3], row))
+    distinct = {MirroredTable(*row) for query in queries for row in connection.execute(query)}
+    yield from sorted(distinct, key=lambda entry: (entry.origin_source, entry.target_source, entry))
 
 
 def _add_changed_objects(connection: Connection, dirty: DirtySet, source: str, since_revision: int) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from sqlalchemy import Connection, Double, and_, cast, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -142,14 +142,24 @@ def is_lease_held(index: Index, name: str) -> bool:
     return False
 
 
-def list_lease_states(index: Index) -> dict[str, tuple[bool, int]]:
-    """Return whether each lease is held now, and how often it was taken, by name. Leases of runs, writers and single tables are
-    left out."""
+class LeaseState(NamedTuple):
+    """Whether a lease is held now, and how often it was taken."""
+
+    is_held: bool
+    times_taken: int
+
+
+def list_lease_states(index: Index) -> dict[str, LeaseState]:
+    """Return the states of the leases, by name. Leases of runs, writers and single tables are left out."""
     listed = and_(*(~t.lease.c.name.startswith(prefix, autoescape=True) for prefix in ("run:", TABLE_PREFIX, WRITER_PREFIX)))
     with index.read() as connection:
         rows = connection.execute(select(t.lease.c.name, t.lease.c.token, t.lease.c.expires_at).where(listed)).all()
         now = _database_now(connection)
-    return {name: (is_lease_held(index, name) if index.is_sqlite else now < expires, token) for name, token, expires in rows}
+    # A lease's token is its number of holders so far.
+    return {
+        name: LeaseState(is_lease_held(index, name) if index.is_sqlite else now < expires, times_taken=token)
+        for name, token, expires in rows
+    }
 
 
 def _holder_name() -> str:

@@ -18,9 +18,19 @@ from typing import Any
 from federator.model import canonical_json, parse_path_key
 from federator.runtime.redaction import has_known_secret, is_secret_key, mask_readable, mask_value
 
-#: the field of a word: the table's name; a namespace above it, or its source; a column; a property's value; doc; the location, without
-#: words that the name or a namespace already has; the owner
-NAME, LEVEL, COLUMN, PROPERTY, DOC, LOCATION, OWNER = "n", "s", "c", "p", "d", "l", "o"
+# The field of a word.
+#: the table's name
+NAME = "n"
+#: a namespace above the table, or its source
+LEVEL = "s"
+#: the name of a column
+COLUMN = "c"
+#: the value of a property
+PROPERTY = "p"
+DOC = "d"
+#: the location, without words that the name or a namespace already has
+LOCATION = "l"
+OWNER = "o"
 #: every word again, for any of the seven fields, so that a query without a field needs one lexeme instead of seven
 ANYWHERE = "a"
 #: a complete name, and a complete ``key=value`` pair
@@ -35,11 +45,12 @@ _MAX_WORD_LENGTH = 64
 _MAX_LEXEMES = 1800
 _MAX_TEXT_LENGTH = 4000
 
-# A run of letters and digits, or one symbol: an emoji is a word too.
-_RUN = re.compile(r"[^\W_]+|[^\x00-\x7f\s]")
-# The same in a text that is not normalized: a letter and its combining marks are not parted.
-_SPAN = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f])*|[^\x00-\x7f\s]")
-_HUMP = re.compile(r"(?<=[^\W_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# A word of a folded text: a run of letters and digits, or one symbol, such as an emoji.
+_WORD = re.compile(r"[^\W_]+|[^\x00-\x7f\s]")
+# The same in a text as it is written: a letter and its combining marks are not parted.
+_UNFOLDED_WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f])*|[^\x00-\x7f\s]")
+# The position between two parts of a word in camel case: ``Order|Items``, ``HTTP|Server``.
+_CAMEL_BOUNDARY = re.compile(r"(?<=[^\W_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # ASCII punctuation and spaces as private-use characters, which every parser treats as letters.
 _AS_LETTERS = {code: 0xE000 + code for code in range(128) if not chr(code).isalnum()}
 
@@ -56,30 +67,30 @@ def fold_whole(text: str) -> str:
 
 def split_words(text: str) -> list[str]:
     """Return the folded words of a text, split at separators. ``OrderItems`` is one word."""
-    return [word[:_MAX_WORD_LENGTH] for word in _RUN.findall(fold_text(text))]
+    return [word[:_MAX_WORD_LENGTH] for word in _WORD.findall(fold_text(text))]
 
 
 def iter_word_spans(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and folded form of the words of a text as it is written, split at separators."""
-    for match in _SPAN.finditer(text):
+    for match in _UNFOLDED_WORD.finditer(text):
         yield match.start(), match.end(), fold_text(match[0])
 
 
 def iter_camel_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the same for the parts of one word, split at capitals."""
-    bounds = [start, *(match.start() + start for match in _HUMP.finditer(text[start:end])), end]
+    """Yield start, end and folded form of the parts of the word from ``start`` to ``end``, split at capitals."""
+    bounds = [start, *(match.start() + start for match in _CAMEL_BOUNDARY.finditer(text[start:end])), end]
     for first, last in pairwise(bounds):
         yield first, last, fold_text(text[first:last])
 
 
 def split_camel_case(text: str) -> list[str]:
     """Return the folded words of a text, split at separators and capitals. ``OrderItems`` is two words."""
-    return [word[:_MAX_WORD_LENGTH] for word in _RUN.findall(fold_text(_HUMP.sub(" ", text)))]
+    return [word[:_MAX_WORD_LENGTH] for word in _WORD.findall(fold_text(_CAMEL_BOUNDARY.sub(" ", text)))]
 
 
 def join_words(text: str) -> str:
     """Return the folded text without its separators."""
-    return "".join(_RUN.findall(fold_text(text)))[:_MAX_WORD_LENGTH]
+    return "".join(_WORD.findall(fold_text(text)))[:_MAX_WORD_LENGTH]
 
 
 @lru_cache(maxsize=65_536)
@@ -96,22 +107,26 @@ def name_forms(text: str) -> tuple[str, ...]:
 def table_lexemes(
     source: str, path: str, location: str | None, properties: str, doc: str | None, owner: str | None, schema: str | None
 ) -> list[str]:
-    """Return the distinct lexemes of a table from the columns of its row. They contain no secret values."""
+    """Return the distinct lexemes of a table from the columns of its row. They contain no secret values.
+
+    ``path`` is a path key; ``properties`` and ``schema`` are JSON.
+    """
     location, doc, owner = location and mask_readable(location), doc and mask_readable(doc), owner and mask_readable(owner)
     properties = mask_readable(properties)
     if has_known_secret(properties):
-        # Parsed first: a short secret is masked as a whole value.
+        # Within a longer text, only long secrets are masked. A short one is masked only if it is a whole value.
         properties = canonical_json({key: mask_value(str(value)) for key, value in json.loads(properties).items()})
-    above, _, key = path.rpartition("$")
-    name = key if "%" not in key else parse_path_key(key)[0]
+    above, _, escaped_name = path.rpartition("$")
+    name = escaped_name if "%" not in escaped_name else parse_path_key(escaped_name)[0]
     name_words = name_forms(name)
     lexemes = dict.fromkeys([WHOLE + fold_whole(name), *_add_field_prefix(NAME, name_words), *_level_lexemes(source, above)])
     if location:
-        base, _, last = location.rstrip("/").rpartition("/")
+        base, _, directory = location.rstrip("/").rpartition("/")
         lexemes |= dict.fromkeys(_location_lexemes(base, source, above))
-        last = last.removesuffix(".lance")
-        if last != name:
-            lexemes |= dict.fromkeys(_add_field_prefix(LOCATION, (word for word in name_forms(last) if word not in name_words)))
+        directory = directory.removesuffix(".lance")
+        if directory != name:
+            words = (word for word in name_forms(directory) if word not in name_words)
+            lexemes |= dict.fromkeys(_add_field_prefix(LOCATION, words))
     if owner:
         lexemes |= dict.fromkeys(_add_field_prefix(OWNER, name_forms(owner)))
     if properties != "{}":
@@ -122,7 +137,7 @@ def table_lexemes(
         lexemes |= dict.fromkeys(
             _add_field_prefix(DOC, (word for part in doc[:_MAX_TEXT_LENGTH].split() for word in name_forms(part)))
         )
-    limited = list(lexemes) if len(lexemes) <= _MAX_LEXEMES else list(lexemes)[:_MAX_LEXEMES]
+    limited = list(lexemes)[:_MAX_LEXEMES]
     return [*limited, *dict.fromkeys(ANYWHERE + word[1:] for word in limited if word[0] not in (WHOLE, PAIR))]
 
 

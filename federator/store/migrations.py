@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 _VERSION = table("alembic_version", column("version_num"))
 
 
-def upgrade_schema(index: Index, revision: str = "head") -> None:
-    """Create or migrate the tables. Safe to repeat; the database serialises concurrent calls.
+def upgrade_schema(index: Index, migration: str = "head") -> None:
+    """Create or migrate the tables, up to a migration or the newest one. Also give a new index its fingerprint.
 
-    Raise StateError if a newer version made the index.
+    Safe to repeat; the database serialises concurrent calls. Raise StateError if a newer version made the index.
     """
     from alembic import command
 
@@ -41,8 +41,9 @@ def upgrade_schema(index: Index, revision: str = "head") -> None:
         _refuse_newer(_read_migration(connection))
         config = alembic_config()
         config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        if revision == "head":
+        command.upgrade(config, migration)
+        if migration == "head":
+            # Not a part of a migration, because it uses the product's code, which expects the newest tables.
             search_entries.backfill_entries(connection)
         if connection.execute(select(t.deployment.c.value).where(t.deployment.c.key == "fingerprint")).scalar() is None:
             connection.execute(insert(t.deployment), [{"key": "fingerprint", "value": uuid.uuid4().hex}])
@@ -61,7 +62,7 @@ def require_current_schema(index: Index) -> None:
 
 def _refuse_newer(current: str | None) -> None:
     if current is not None and current not in list_migrations():
-        raise StateError(f"the index was made by a newer version (schema revision {current})", hint="upgrade the federator")
+        raise StateError(f"the index was made by a newer version (migration {current})", hint="upgrade the federator")
 
 
 def current_migration(index: Index) -> str | None:
@@ -80,7 +81,7 @@ def _read_migration(connection: Connection) -> str | None:
 @cache
 def list_migrations() -> tuple[str, ...]:
     """Return the migrations of this version, the newest last. The names of their files start with them."""
-    return tuple(sorted(file.name.partition("_")[0] for file in (_directory() / "versions").glob("[0-9]*_*.py")))
+    return tuple(sorted(file.name.partition("_")[0] for file in (_migrations_directory() / "versions").glob("[0-9]*_*.py")))
 
 
 def alembic_config() -> Config:
@@ -88,11 +89,12 @@ def alembic_config() -> Config:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_directory()))
+    config.set_main_option("script_location", str(_migrations_directory()))
     return config
 
 
-def _directory() -> Path:
+def _migrations_directory() -> Path:
+    """Return the directory of the migrations: in the installed package, or beside it in a clone."""
     package = Path(federator.__file__).parent
     installed = package / "_migrations"
     return installed if installed.is_dir() else package.parent / "migrations"

@@ -1,7 +1,7 @@
 """Stored notifications, each about a group of notices: queued, then sent or dead.
 
-A notification has a stable id; receivers use it to discard duplicates. ``body`` is JSON: ``group`` (the common fields of its notices),
-``counts`` by event, and the ``first`` few notices.
+A notification has a stable id; receivers use it to discard duplicates. Column ``grouped`` is the group's key: the fields that all its
+notices share, as JSON text. Column ``body`` is JSON: ``group`` (these fields), ``counts`` by event, and the ``first`` few notices.
 """
 
 from __future__ import annotations
@@ -72,31 +72,33 @@ class DeliveryAttempt:
     due_at: float = 0.0
 
 
-def find_open_group(connection: Connection, channel: str, grouped: str, now: float) -> Notification | None:
+def find_open_group(connection: Connection, channel: str, group_key: str, now: float) -> Notification | None:
     """Return the notification of a group that may still take notices: not yet due and without attempts. None if there is none."""
-    open_ = (n.channel == channel, n.grouped == grouped, n.state == QUEUED, n.attempts == 0, n.due_at > now)
+    open_ = (n.channel == channel, n.grouped == group_key, n.state == QUEUED, n.attempts == 0, n.due_at > now)
     query = select(t.notification).where(*open_).order_by(n.id).limit(1)
     row = connection.execute(query).mappings().first()
     return _from_row(row) if row else None
 
 
 def queue_notification(
-    connection: Connection, channel: str, grouped: str, *, severity: str, events: int, body: Mapping[str, Any], due_at: float
+    connection: Connection, channel: str, group_key: str, *, severity: str, events: int, body: Mapping[str, Any], due_at: float
 ) -> str:
     """Queue a notification. Return its id; ids sort by time."""
     now = time.time()
     row = {
-        "id": f"{int(now * 1000):011x}-{uuid.uuid4().hex}", "channel": channel, "grouped": grouped, "state": QUEUED,
+        "id": f"{int(now * 1000):011x}-{uuid.uuid4().hex}", "channel": channel, "grouped": group_key, "state": QUEUED,
         "severity": severity, "events": events, "body": canonical_json(dict(body)), "created_at": now, "due_at": due_at,
     }  # fmt: skip
     connection.execute(insert(t.notification), [row])
     return str(row["id"])
 
 
-def extend_notification(connection: Connection, number: str, *, severity: str, events: int, body: Mapping[str, Any]) -> None:
+def extend_notification(
+    connection: Connection, notification_id: str, *, severity: str, events: int, body: Mapping[str, Any]
+) -> None:
     """Replace the content of a queued notification that takes further notices."""
     values = {"severity": severity, "events": events, "body": canonical_json(dict(body))}
-    connection.execute(update(t.notification).where(n.id == number).values(values))
+    connection.execute(update(t.notification).where(n.id == notification_id).values(values))
 
 
 def list_due(connection: Connection, before: float, limit: int = 1000) -> list[Notification]:
@@ -109,12 +111,12 @@ def has_due(connection: Connection, before: float) -> bool:
     return connection.execute(select(n.id).where(n.state == QUEUED, n.due_at <= before).limit(1)).scalar() is not None
 
 
-def record_attempt(connection: Connection, number: str, attempt: DeliveryAttempt) -> None:
+def record_attempt(connection: Connection, notification_id: str, attempt: DeliveryAttempt) -> None:
     """Record an attempt to send."""
     ended_at = None if attempt.state == QUEUED else time.time()
     values = {"state": attempt.state, "error": attempt.error, "due_at": attempt.due_at, "ended_at": ended_at}
     counted = {**values, "attempts": n.attempts + 1}
-    connection.execute(update(t.notification).where(n.id == number).values(counted))
+    connection.execute(update(t.notification).where(n.id == notification_id).values(counted))
 
 
 def mark_unroutable_dead(connection: Connection, channels: Collection[str]) -> int:
@@ -124,9 +126,9 @@ def mark_unroutable_dead(connection: Connection, channels: Collection[str]) -> i
     return connection.execute(update(t.notification).where(unroutable).values(values)).rowcount
 
 
-def requeue_dead(connection: Connection, number: str) -> str:
+def requeue_dead(connection: Connection, id_prefix: str) -> str:
     """Queue a dead notification again, under its old id. Return the id. Raise StateError if it is not dead or does not exist."""
-    known = get_notification(connection, number)
+    known = get_notification(connection, id_prefix)
     if known.state != DEAD:
         raise StateError(
             f"the notification {known.id} is {known.state}, not dead", hint="only dead notifications can be sent again"
@@ -136,13 +138,13 @@ def requeue_dead(connection: Connection, number: str) -> str:
     return known.id
 
 
-def get_notification(connection: Connection, number: str) -> Notification:
+def get_notification(connection: Connection, id_prefix: str) -> Notification:
     """Return a notification by its id or an unambiguous prefix of it. Raise UnknownId if none or several match."""
-    query = select(t.notification).where(n.id.startswith(number, autoescape=True)).limit(2)
+    query = select(t.notification).where(n.id.startswith(id_prefix, autoescape=True)).limit(2)
     rows = list(connection.execute(query).mappings())
     if len(rows) != 1:
         matching = "no notification has" if not rows else "several notifications have"
-        raise UnknownId(f"{matching} the id {number!r}", hint="federator notifications list shows the notifications")
+        raise UnknownId(f"{matching} the id {id_prefix!r}", hint="federator notifications list shows the notifications")
     return _from_row(rows[0])
 
 

@@ -17,6 +17,7 @@ from federator.store.engine import Index, open_index
 from federator.store.sql import chunked
 
 BATCH_ROWS = 20_000
+#: columns of ``record``: for the comparison with a crawl, and with the whole content of a table
 KEY_COLUMNS = ("is_table", "path", "kind", "digest", "observed_at")
 TABLE_COLUMNS = (
     "path",
@@ -51,6 +52,11 @@ class KeyRange:
     low: str | None
     high: str | None
 
+    def conditions_on(self, key: ColumnElement[str]) -> list[ColumnElement[bool]]:
+        """Return the conditions that a column is in this range."""
+        conditions = [key > self.low] if self.low is not None else []
+        return [*conditions, key <= self.high] if self.high is not None else conditions
+
 
 @dataclass(frozen=True, slots=True)
 class IndexReader:
@@ -74,11 +80,7 @@ class IndexReader:
     ) -> Iterator[pa.RecordBatch]:
         """Stream the records of a source at a revision within a key range, as Arrow batches of ``columns``."""
         r = t.record.c
-        conditions: list[ColumnElement[bool]] = []
-        if key_range.low is not None:
-            conditions.append(r.path > key_range.low)
-        if key_range.high is not None:
-            conditions.append(r.path <= key_range.high)
+        conditions = key_range.conditions_on(r.path)
         if is_table is not None:
             conditions.append(r.is_table == int(is_table))
         query = records.select_at_revision(source, revision, *conditions, columns=[r[name] for name in columns])
@@ -113,12 +115,7 @@ class IndexReader:
         self, mirror: str, origin: str, revision: int, target: str, key_range: KeyRange
     ) -> Iterator[pa.RecordBatch]:
         """Stream a mirror's tables in a target within a range of target paths (``ledger.select_rows``), as Arrow batches."""
-        path = t.ledger.c.target_path
-        query = ledger.select_rows(mirror, origin, revision, target)
-        if key_range.low is not None:
-            query = query.where(path > key_range.low)
-        if key_range.high is not None:
-            query = query.where(path <= key_range.high)
+        query = ledger.select_rows(mirror, origin, revision, target).where(*key_range.conditions_on(t.ledger.c.target_path))
         yield from self._iter_batches([query], query.selected_columns.keys())
 
     def count_ledger(self, mirror: str) -> int:

@@ -23,6 +23,7 @@ s = t.run_stage.c
 class RunStage:
     """A stage of a run for one subject: a source, a mirror or a storage root."""
 
+    # In the API's schema, a field with a default is in every response.
     __pydantic_config__ = ConfigDict(json_schema_serialization_defaults_required=True)
 
     stage: Annotated[
@@ -46,9 +47,10 @@ class RunStage:
     ] = None
 
 
-# Results of stages that did all their work: how long the others took says nothing about it.
+# Results of stages that did all their work. Only their durations are usual ones; a failed stage ends at any time.
 _COMPLETED = ("ok", "partial", "held")
-_EARLIER = 100
+# The number of earlier runs whose durations count.
+_EARLIER_RUNS = 100
 _COLUMNS = [t.run_stage.c[field] for field in RunStage.__dataclass_fields__ if field != "usual_seconds"]
 
 
@@ -85,11 +87,13 @@ def read_run_stages(connection: Connection, run_id: str, *conditions: ColumnElem
 
 def add_usual_durations(connection: Connection, run_id: str, kind: str, stages: Sequence[RunStage]) -> list[RunStage]:
     """Return the stages of a run with the median durations of equal stages in earlier runs of its kind."""
-    earlier = select(t.run.c.id).where(t.run.c.kind == kind, t.run.c.id < run_id).order_by(t.run.c.id.desc()).limit(_EARLIER)
+    earlier = (
+        select(t.run.c.id).where(t.run.c.kind == kind, t.run.c.id < run_id).order_by(t.run.c.id.desc()).limit(_EARLIER_RUNS)
+    )
     completed = s.state.in_(_COMPLETED) & s.finished_at.is_not(None) & s.stage.in_({stage.stage for stage in stages})
     query = select(s.stage, s.subject, s.finished_at - s.started_at).where(s.run_id.in_(earlier), completed)
-    took: dict[tuple[str, str], list[float]] = {}
+    durations_by_stage: dict[tuple[str, str], list[float]] = {}
     for stage, subject, seconds in connection.execute(query):
-        took.setdefault((stage, subject), []).append(seconds)
-    usual = {key: median(durations) for key, durations in took.items()}
+        durations_by_stage.setdefault((stage, subject), []).append(seconds)
+    usual = {key: median(durations) for key, durations in durations_by_stage.items()}
     return [replace(stage, usual_seconds=usual.get((stage.stage, stage.subject))) for stage in stages]

@@ -7,7 +7,7 @@ record. So entries may be inserted early and deleted late.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, exists, or_, select
 
@@ -22,29 +22,36 @@ from federator.store.vocabulary import extract_new_vocabulary, extract_vocabular
 # After this many new entries, PostgreSQL's planner needs fresh statistics before the next search; autovacuum runs too late.
 _ANALYZE_THRESHOLD = 10_000
 
-_ENTRY = ("id", "source", "path", "words")
+
+class SearchEntry(NamedTuple):
+    """A row of ``search_entry``: the id of its record, the record's source and path key, and its lexemes (``lexemes.row_lexemes``)."""
+
+    id: int
+    source: str
+    path: str
+    words: str
+
 
 r, e = t.record.c, t.search_entry.c
 _ROW = (r.id, r.source, r.is_table, *(r[name] for name in COLUMNS))
 
 
-def insert_entries(connection: Connection, entries: Sequence[tuple[int, str, str, str]]) -> set[str]:
-    """Insert entries, each the record's id, its source, its path key and its lexemes (``lexemes.row_lexemes``).
-
-    Return their vocabulary, which the caller inserts.
-    """
+def insert_entries(connection: Connection, entries: Sequence[SearchEntry]) -> set[str]:
+    """Insert entries. Return their vocabulary, which the caller inserts."""
+    names = SearchEntry._fields
     if connection.dialect.name == "sqlite":
-        bulk_insert(connection, t.search_entry, _ENTRY, entries)
-        bulk_insert(connection, FTS5_WORDS, ("rowid", "words"), ((entry[0], entry[3]) for entry in entries))
+        bulk_insert(connection, t.search_entry, names, entries)
+        bulk_insert(connection, FTS5_WORDS, ("rowid", "words"), ((entry.id, entry.words) for entry in entries))
     else:
-        bulk_insert(connection, t.search_entry, _ENTRY, ((*entry[:3], render_tsvector(entry[3])) for entry in entries))
-    return extract_new_vocabulary(entry[3] for entry in entries)
+        rows = (entry._replace(words=render_tsvector(entry.words)) for entry in entries)
+        bulk_insert(connection, t.search_entry, names, rows)
+    return extract_new_vocabulary(entry.words for entry in entries)
 
 
-def insert_missing_entries(index: Index, lease: Lease, source: str, number: int) -> int:
-    """Insert the entries of those tables of a draft revision that have none. Return their number."""
+def insert_missing_entries(index: Index, lease: Lease, source: str, draft: int) -> int:
+    """Insert the entries of those tables of a draft revision that have none, page by page. Return their number."""
     has_no_entry = ~exists(select(e.id).where(e.id == r.id))
-    draft_tables = select(*_ROW).where(r.source == source, r.valid_from == number, r.is_table == 1, has_no_entry)
+    draft_tables = select(*_ROW).where(r.source == source, r.valid_from == draft, r.is_table == 1, has_no_entry)
     inserted, last = 0, 0
     while True:
         with index.write() as connection:
@@ -55,15 +62,15 @@ def insert_missing_entries(index: Index, lease: Lease, source: str, number: int)
             inserted += count
 
 
-def delete_draft_entries(connection: Connection, source: str, number: int) -> None:
+def delete_draft_entries(connection: Connection, source: str, draft: int) -> None:
     """Delete the entries of a draft revision that will not be published. Call this before its records are deleted."""
-    _delete_where(connection, (r.source == source) & (r.valid_from == number))
+    _delete_where(connection, (r.source == source) & (r.valid_from == draft))
 
 
-def delete_replaced_entries(index: Index, source: str, number: int, *, added: int) -> None:
-    """Delete the entries of the records that a published revision or its predecessor closed."""
+def delete_replaced_entries(index: Index, source: str, revision: int, *, added: int) -> None:
+    """Delete the entries of the records that a published revision or its predecessor closed. ``added`` entries were inserted for it."""
     with index.write() as connection:
-        _delete_where(connection, (r.source == source) & r.valid_to.in_([number - 1, number]))
+        _delete_where(connection, (r.source == source) & r.valid_to.in_([revision - 1, revision]))
     if added >= _ANALYZE_THRESHOLD and not index.is_sqlite:
         with index.write() as connection:
             connection.exec_driver_sql("ANALYZE search_entry")
@@ -90,10 +97,10 @@ def backfill_entries(connection: Connection) -> int:
 
 
 def _insert_page(connection: Connection, tables: Select[Any], after: int) -> tuple[int, int]:
-    """Insert the entries of the next ``tables`` by id. Return the last id and their number."""
+    """Insert the entries of the next rows of ``tables`` after an id. Return their last id and their number."""
     rows = connection.execute(tables.where(r.id > after).order_by(r.id).limit(ROWS_PER_CHUNK)).mappings().all()
     with_lexemes = ((row, row_lexemes(row["source"], {**row})) for row in rows)
-    entries = [(row["id"], row["source"], row["path"], words) for row, words in with_lexemes if words is not None]
+    entries = [SearchEntry(row["id"], row["source"], row["path"], words) for row, words in with_lexemes if words is not None]
     insert_vocabulary(connection, insert_entries(connection, entries))
     return (rows[-1]["id"] if rows else after), len(rows)
 

@@ -35,6 +35,7 @@ MAINTENANCE_RUN_KINDS = ("prune", "report", "verify")
 RunCondition = Callable[[Connection], ColumnElement[bool]]
 
 v, run = t.revision.c, t.run.c
+# Conditions that join each source that has a retention horizon with the revision of the horizon.
 _HAS_HORIZON = (t.source.c.horizon > 0, v.source == t.source.c.name, v.number == t.source.c.horizon)
 
 
@@ -96,19 +97,19 @@ class RunSnapshot:
 def list_run_snapshots(
     index: Index,
     visible: RunCondition = every_run,
-    shows: Callable[[str], bool] = lambda _: True,
+    is_visible_source: Callable[[str], bool] = lambda _: True,
     *,
     before: str | None = None,
     limit: int = 200,
 ) -> list[RunSnapshot]:
     """List the snapshots of visible, finished runs, newest first. ``before`` is the last run id of the previous page.
 
-    Snapshots before the retention horizon of a source for which ``shows`` is true are left out.
+    Snapshots before the retention horizon of a visible source are left out.
     """
     conditions = [] if before is None else [run.id < before]
     with index.read() as connection:
         horizons = connection.execute(select(t.source.c.name, v.published_at).where(*_HAS_HORIZON))
-        since = max((row.published_at for row in horizons if shows(row.name)), default=0.0)
+        since = max((row.published_at for row in horizons if is_visible_source(row.name)), default=0.0)
         finished = and_(run.finished_at >= since, run.kind.not_in(MAINTENANCE_RUN_KINDS), visible(connection))
         query = select(run.id, run.kind, run.finished_at).where(finished, *conditions).order_by(run.id.desc()).limit(limit)
         return [RunSnapshot(*row) for row in connection.execute(query)]

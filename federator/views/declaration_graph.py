@@ -103,19 +103,19 @@ class _Walk:
 def _list_links(connection: Connection, ids: Iterable[str], scopes: Scopes) -> list[MirrorLink]:
     e = t.ledger.c
     ends = [(path[0], path_key(path[1:])) for path in map(parse_path_key, ids)]
-    touched = or_(
+    is_an_end = or_(
         *(and_(e.origin_source == source, e.origin_path == path) for source, path in ends),
         *(and_(e.target_source == source, e.target_path == path) for source, path in ends),
     )
     query = select(t.ledger).where(
-        touched, e.is_table == 1, visibility.is_covered(connection, scopes, e.origin_source, e.origin_path),
+        is_an_end, e.is_table == 1, visibility.is_covered(connection, scopes, e.origin_source, e.origin_path),
         visibility.is_covered(connection, scopes, e.target_source, e.target_path),
     ).order_by(e.origin_source, e.origin_path, e.mirror, e.target_path).limit(_MAX_LINKS + 1)  # fmt: skip
     return [MirrorLink.from_row(row) for row in connection.execute(query).mappings()]
 
 
 def _count_levels(ids: Iterable[str], links: Iterable[MirrorLink]) -> dict[str, int]:
-    """Return the level of each table. Entries that form a ring are followed once."""
+    """Return the level of each table: one more than the highest level of its origins. A ring of mirrors is followed once."""
     origins = defaultdict(list)
     for link in links:
         origins[link.target].append(link.origin)
@@ -124,7 +124,7 @@ def _count_levels(ids: Iterable[str], links: Iterable[MirrorLink]) -> dict[str, 
 
     def level(table: str) -> int:
         if table not in levels:
-            # The value for a table that is reached again from itself.
+            # Ends the recursion if the table is its own origin over several mirrors.
             levels[table] = 0
             levels[table] = max((level(origin) + 1 for origin in origins[table]), default=0)
         return levels[table]

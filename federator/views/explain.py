@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from federator.connector import InvalidInput, TableNotFound
 from federator.model import Coverage, CoverageState, Path, iter_ancestors, object_id, parse_path_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
+from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.evidence import count_spaced_misses, is_covered
 from federator.planning.ledger import OwnedObject
 from federator.planning.plan import Plan
@@ -21,12 +22,13 @@ from federator.planning.rule import MirrorRule
 from federator.planning.selection import is_selected
 from federator.runtime.text import format_utc
 from federator.settings import Settings
-from federator.store import Connection, Index, approvals, coverage, ledger, records
+from federator.store import Connection, Index, approvals, coverage, ledger, plans, records
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.plans import StoredPlan
 from federator.store.records import IndexedRecord
 from federator.views import object_history, verification_history
 from federator.views.freshness import Freshness, get_freshness
+from federator.views.plan_outcomes import ChangeOutcome, find_change_outcome
 from federator.views.verification_history import VerifiedState
 
 Role = Literal["origin", "target"]
@@ -87,6 +89,21 @@ class Explanation:
     parts: list[MirrorRole]
     history: list[ObjectEvent]
     freshness: Freshness
+
+
+@dataclass(frozen=True, slots=True)
+class _NewestPlan:
+    """The newest plan of a mirror, and its decision about the explained object.
+
+    ``decision`` is None if the plan leaves the object as it is. Of a change, ``waiting`` has the hold that stops it, and ``outcome``
+    its journal line if it was started.
+    """
+
+    stored: StoredPlan
+    has_holds: bool
+    decision: Decision | None
+    waiting: WaitingChange | None = None
+    outcome: ChangeOutcome | None = None
 
 
 def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING) -> Explanation:
@@ -211,19 +228,17 @@ def _mirror_role(
 ) -> MirrorRole | None:
     key = path_key(path)
     other: Role = "target" if role == "origin" else "origin"
-    newest = object_history.find_newest_plan(connection, rule.name)
-    planned = _find_in_plan(newest, role, key)
-    if not entries and planned is None and (role == "target" or not exists):
+    newest = _find_newest_plan(connection, rule.name, role, key)
+    decision = newest.decision if newest else None
+    if not entries and decision is None and (role == "target" or not exists):
         return None
-    counterpart = object_id(*_end(entries[0], other)) if entries else _planned_counterpart(rule, other, planned)
+    counterpart = object_id(*_end(entries[0], other)) if entries else _decided_counterpart(rule, other, decision)
     origin_path = entries[0].origin_path if entries else key
     misses = object_history.list_misses(connection, rule.origin, origin_path) if entries else []
-    waiting = _find_waiting(connection, newest, planned)
-    outcome = _find_outcome(connection, newest, planned)
-    reason, following = _describe_next(rule, role, path, newest, planned, waiting, outcome, bool(entries))
+    reason, following = _describe_next(rule, role, path, newest, in_ledger=bool(entries))
     return MirrorRole(
         mirror=rule.name, role=role, other=counterpart, in_ledger=bool(entries), next=following, reason=reason,
-        plan=newest[0].digest if newest else None, plan_state=newest[0].state if newest else None,
+        plan=newest.stored.digest if newest else None, plan_state=newest.stored.state if newest else None,
         misses=count_spaced_misses(misses, rule.min_miss_interval),
     )  # fmt: skip
 
@@ -233,65 +248,58 @@ def _end(entry: OwnedObject, role: Role) -> tuple[str, str]:
     return (entry.origin_source, entry.origin_path) if role == "origin" else (entry.target_source, entry.target_path)
 
 
-def _planned_counterpart(rule: MirrorRule, other: Role, planned: Mapping[str, Any] | None) -> str | None:
+def _decided_counterpart(rule: MirrorRule, other: Role, decision: Decision | None) -> str | None:
     """Return the object id at the other side of a planned change or refusal. None if it names none."""
-    if planned is None or not planned[f"{other}_path"]:
+    if decision is None:
         return None
-    return object_id(planned.get(f"{other}_source") or rule.origin, planned[f"{other}_path"])
+    if other == "target":
+        return object_id(decision.target_source, decision.target_path) if decision.target_path else None
+    source = decision.origin_source if isinstance(decision, Change) else rule.origin
+    return object_id(source, decision.origin_path) if decision.origin_path else None
 
 
-def _find_in_plan(newest: tuple[StoredPlan, dict[str, Any]] | None, role: str, key: str) -> dict[str, Any] | None:
-    """Return the newest plan's change of the object, or its refusal. None if the plan has neither."""
-    if newest is None:
+def _find_newest_plan(connection: Connection, mirror: str, role: Role, key: str) -> _NewestPlan | None:
+    """Return the newest plan of a mirror, with its decision about the object that has this role and path key. None without a plan."""
+    stored = next(iter(plans.list_recent_plans(connection, mirror=mirror, limit=1)), None)
+    if stored is None:
         return None
-    body = newest[1]
-    return next((item for item in (*body["changes"], *body["refusals"]) if item[f"{role}_path"] == key), None)
-
-
-def _find_outcome(
-    connection: Connection, newest: tuple[StoredPlan, dict[str, Any]] | None, planned: Mapping[str, Any] | None
-) -> object_history.ObjectWrite | None:
-    """Return the journal line of the planned change. None if it was not started."""
-    if newest is None or planned is None or "action" not in planned:
-        return None
-    return object_history.find_outcome(connection, newest[0].digest, planned)
-
-
-def _find_waiting(
-    connection: Connection, newest: tuple[StoredPlan, dict[str, Any]] | None, planned: Mapping[str, Any] | None
-) -> WaitingChange | None:
-    """Return the planned change as a waiting change, with the hold that stops it. None if the change may start now."""
-    if newest is None or planned is None or "action" not in planned:
-        return None
-    number = next(number for number, change in enumerate(newest[1]["changes"]) if change is planned)
-    return next((item for item in approvals.get_release(connection, newest[0]).waiting if item.number == number), None)
+    # Only the decision about the object is converted: a plan may have a million of them.
+    body = stored.content
+    for number, change_json in enumerate(body["changes"]):
+        if change_json[f"{role}_path"] == key:
+            change = Change.from_json(change_json)
+            waiting = next((item for item in approvals.get_release(connection, stored).waiting if item.number == number), None)
+            outcome = find_change_outcome(connection, stored.digest, number, change)
+            return _NewestPlan(stored, bool(body.get("holds")), change, waiting, outcome)
+    refusal = next((Refusal.from_json(refusal) for refusal in body["refusals"] if refusal[f"{role}_path"] == key), None)
+    return _NewestPlan(stored, bool(body.get("holds")), refusal)
 
 
 def _describe_next(
-    rule: MirrorRule, role: str, path: Path, newest: tuple[StoredPlan, dict[str, Any]] | None,
-    planned: Mapping[str, Any] | None, waiting: WaitingChange | None, outcome: object_history.ObjectWrite | None, in_ledger: bool,
-) -> tuple[str | None, str]:  # fmt: skip
+    rule: MirrorRule, role: Role, path: Path, newest: _NewestPlan | None, *, in_ledger: bool
+) -> tuple[str | None, str]:
     """Return the reason code of a refusal or a hold, if any, and a description of what happens next."""
     if newest is None:
         return None, f"no plan of this mirror was made yet: federator plan {rule.name}"
-    if planned is None:
+    stored, decision, waiting, outcome = newest.stored, newest.decision, newest.waiting, newest.outcome
+    if decision is None:
         if in_ledger:
             return None, "nothing: the target is in the desired state"
         selected = role == "target" or is_selected(rule, path)
         return None, "the next plan decides" if selected else "nothing: the mirror's include and exclude leave it out"
-    if "action" not in planned:
-        return planned["reason"], f"left as it is: {planned['detail']}"
-    planned_change = f"{planned['action']}: {planned['reason']}"
-    state, digest = newest[0].state, newest[0].digest[:12]
+    if isinstance(decision, Refusal):
+        return decision.reason.value, f"left as it is: {decision.detail}"
+    planned_change, digest = f"{decision.action.value}: {decision.reason}", stored.digest[:12]
     if outcome is not None and outcome.state == "done":
         return None, f"nothing: {planned_change}, carried out by plan {digest}"
-    if state == "applied" or (outcome is not None and waiting is None):
+    if stored.state == "applied" or (outcome is not None and waiting is None):
         happened = f"{outcome.state} by plan {digest}: {outcome.message}" if outcome else f"not started by plan {digest}"
         return outcome.code if outcome else None, f"{planned_change}; {happened}; the next sync of {rule.name} decides again"
-    if state == "rejected" and (waiting is not None or not newest[1].get("holds")):
-        return None, f"{planned_change}; rejected by {newest[0].decided_by}, until a plan has other evidence"
+    if stored.state == "rejected" and (waiting is not None or not newest.has_holds):
+        return None, f"{planned_change}; rejected by {stored.decided_by}, until a plan has other evidence"
     if waiting is not None:
-        return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {Plan.from_json(newest[1]).release_command}"
+        release_command = Plan.from_json(stored.content).release_command
+        return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {release_command}"
     return None, f"{planned_change}; the next sync of {rule.name} carries it out"
 
 

@@ -190,12 +190,12 @@ def _build_node(
     path = (source, *parse_path_key(row["path"]))
     if not scopes.covers(path):
         return TreeNode(path_key(path), row["name"], Kind(row["kind"]).value)
-    evidence = listed.get(row["path"]) if not row["is_table"] else None
-    state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
+    own_coverage = listed.get(row["path"]) if not row["is_table"] else None
+    evidence = own_coverage.weakest if own_coverage is not None else None
     verification = states.get((source, row["canonical"]))
     return TreeNode(
-        path_key(path), row["name"], Kind(row["kind"]).value, row["location"], state.state.value if state else None,
-        verification.state if verification else None, row["problem"] or (state.reason or None if state else None),
+        path_key(path), row["name"], Kind(row["kind"]).value, row["location"], evidence.state.value if evidence else None,
+        verification.state if verification else None, row["problem"] or (evidence and evidence.reason) or None,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from federator.store import call_metrics, leases, notifications, plans, records
 from federator.store import tables as t
 from federator.store.call_metrics import OperationLatency
 from federator.store.engine import Index
+from federator.store.leases import LeaseState
 from federator.store.sql import unindexed
 from federator.views import plan_outcomes
 
@@ -20,8 +21,10 @@ _DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class SourceMetrics:
-    """Counts of a source. ``age`` is the time since its last crawl in seconds, None if there was none. ``namespaces`` counts by state
-    of their coverage."""
+    """Counts of a source. ``age`` is the time since its last crawl in seconds, None if there was none.
+
+    ``namespaces`` are counted by the state of their coverage.
+    """
 
     name: str
     state: str
@@ -45,9 +48,9 @@ class ServiceMetrics:
     """All counts at one time. Ages are in seconds.
 
     ``runs`` (by kind and state) and ``outcomes`` (by mirror and state) are those of the last 24 hours. ``unanchored`` counts the sealed
-    events after the newest published head. ``drift`` counts open drift by kind, severity and source. ``leases`` has for each lease
-    whether it is held, and how often it was taken. ``notifications`` counts by channel and state; ``notices`` counts the pending
-    notices. ``latencies`` and ``errors`` cover all calls that were ever made.
+    events after the newest published head. ``drift`` counts open drift by kind, severity and source. ``leases`` are by name.
+    ``notifications`` counts by channel and state; ``notices`` counts the pending notices. ``latencies`` and ``errors`` cover all
+    calls that were ever made.
     """
 
     sources: list[SourceMetrics]
@@ -61,7 +64,7 @@ class ServiceMetrics:
     unsealed: int
     unanchored: int
     drift: dict[tuple[str, str, str], int]
-    leases: dict[str, tuple[bool, int]]
+    leases: dict[str, LeaseState]
     notifications: dict[tuple[str, str], int]
     notices: int
     latencies: list[OperationLatency]
@@ -71,7 +74,7 @@ class ServiceMetrics:
 def read_metrics(index: Index) -> ServiceMetrics:
     """Return the current counts."""
     now = time.time()
-    held = leases.list_lease_states(index)
+    lease_states = leases.list_lease_states(index)
     with index.read() as connection:
         queued = t.request.c.state == "queued"
         length, oldest = connection.execute(select(func.count(), func.min(t.request.c.created_at)).where(queued)).one()
@@ -92,12 +95,12 @@ def read_metrics(index: Index) -> ServiceMetrics:
             },
             queued=length,
             queue_age=max(0.0, now - oldest) if oldest is not None else 0.0,
-            leading=held.get("scheduler", (False, 0))[0],
+            leading="scheduler" in lease_states and lease_states["scheduler"].is_held,
             sealed=sealed,
             unsealed=connection.execute(select(func.count()).select_from(t.audit_outbox)).scalar_one(),
             unanchored=sealed - anchored,
             drift=_count_drift(connection),
-            leases=held,
+            leases=lease_states,
             notifications=notifications.count_by_channel(connection),
             notices=connection.execute(select(func.count()).select_from(t.notice)).scalar_one(),
             latencies=call_metrics.list_latencies(connection),

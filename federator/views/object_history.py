@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, and_, or_, select
 
-from federator.store import plans
 from federator.store import tables as t
 from federator.store.field_types import columns_of
-from federator.store.plans import StoredPlan
 
 # The most versions and writes of one object; older ones are left out.
 _MAX_ENTRIES = 50
@@ -42,7 +39,6 @@ class ObjectWrite:
     target_path: str
     change: str
     state: str
-    code: str | None
     message: str | None
     intent_at: float
 
@@ -82,25 +78,6 @@ def list_writes(
     if mirrors is not None:
         query = query.where(j.mirror.in_(mirrors))
     return [ObjectWrite(**row) for row in connection.execute(query).mappings()][::-1]
-
-
-def find_outcome(connection: Connection, plan: str, change: Mapping[str, Any]) -> ObjectWrite | None:
-    """Return the newest write for a plan's change. None if it was never started."""
-    j = t.journal.c
-    query = select(*_WRITE_COLUMNS).where(
-        j.plan == plan,
-        j.action == change["action"],
-        j.target_source == change["target_source"],
-        j.target_path == change["target_path"],
-    )
-    row = connection.execute(query.order_by(j.intent_at.desc())).mappings().first()
-    return ObjectWrite(**row) if row is not None else None
-
-
-def find_newest_plan(connection: Connection, mirror: str) -> tuple[StoredPlan, dict[str, Any]] | None:
-    """Return the newest plan of a mirror and its parsed body. None if there is none."""
-    newest = plans.list_recent_plans(connection, mirror=mirror, limit=1)
-    return (newest[0], newest[0].content) if newest else None
 
 
 def list_misses(connection: Connection, source: str, path: str) -> list[float]:

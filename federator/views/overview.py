@@ -1,4 +1,4 @@
-"""The overview: how well the tables of each source are, and what needs attention, filtered by scopes."""
+"""The overview: the tables of each source by verification state, and what needs attention, filtered by scopes."""
 
 from __future__ import annotations
 
@@ -62,8 +62,10 @@ class AttentionItem:
 
 @dataclass(frozen=True, slots=True)
 class StateGroup:
-    """Tables of one source in one verification state: their number, and when the first and the last of them were found in it (None if
-    that is not known)."""
+    """Tables of one source in one verification state: their number, and when the first and the last of them were found in it.
+
+    Times are in seconds since the epoch, None if they are not known.
+    """
 
     count: int
     since: float | None
@@ -102,16 +104,20 @@ def list_attention(
     items += [*_list_table_items(states), *_list_drift_items(connection, viewer.scopes)]
     if with_notifications:
         items += _list_dead_notifications(connection)
-    until = snoozes.list_snoozes(connection, viewer.name, now=now)
-    items = [replace(item, snoozed_until=until.get((item.key, item.digest))) for item in items]
+    snoozed_until = snoozes.list_snoozes(connection, viewer.name, now=now)
+    items = [replace(item, snoozed_until=snoozed_until.get((item.key, item.digest))) for item in items]
     return sorted(items, key=lambda item: (_SEVERITIES.index(item.severity), item.since or float("inf"), item.key))
 
 
-def _item(
+def _build_item(
     key: str, kind: str, state: str, severity: str, subject: str = "", *, target: str | None = None, count: int = 1,
     detail: str | None = None, by_source: Mapping[str, int] | None = None, since: float | None = None, newest: float | None = None,
 ) -> AttentionItem:  # fmt: skip
-    """``newest``: time of the newest table, difference or notification: the digest changes if one takes another's place."""
+    """Build an item with its digest.
+
+    ``newest`` is the time of the newest table, difference or notification. It is a part of the digest: a new one ends a snooze, even if
+    an old one ended and the count stays the same.
+    """
     counts = dict(by_source or {})
     digest = digest_of([key, severity, count, detail, counts, newest])
     return AttentionItem(key, kind, state, severity, subject, target, count, detail, counts, since, digest, None)
@@ -119,12 +125,12 @@ def _item(
 
 def _list_held_plans(connection: Connection, viewer: Visibility) -> list[AttentionItem]:
     return [
-        _item(
+        _build_item(
             f"plan:{plan.digest}", "plan", "held", "high", plan.mirror, target=plan.digest, count=sum(plan.remaining.values()),
             detail=_describe_held(plan) or None, since=plan.created_at,
         )
         for plan in plans.list_visible_plans(connection, viewer, state="held", limit=_MAX_PLANS)
-        # What waits in another plan is hidden.
+        # A partial plan without remaining changes waits for hidden ones.
         if plan.remaining or not plan.partial
     ]  # fmt: skip
 
@@ -143,18 +149,20 @@ def _list_source_items(
         state = freshness.state if freshness.state != "ok" or name not in overdue else "overdue"
         if state == "ok":
             continue
-        # Earlier runs have the state of the whole source.
+        # The state in earlier runs is of the whole source, which may fail outside of the scopes.
         began_at = runs.find_state_begin(connection, name, state) if scopes.covers((name,)) else None
         since = overdue[name] if state == "overdue" else began_at or freshness.crawled_at
         severity = _SOURCE_SEVERITIES.get(state, "medium")
-        items.append(_item(f"source:{name}:{state}", "source", state, severity, name, detail=freshness.message, since=since))
+        items.append(
+            _build_item(f"source:{name}:{state}", "source", state, severity, name, detail=freshness.message, since=since)
+        )
     return items
 
 
 def _list_table_items(states: Mapping[str, Mapping[str, StateGroup]]) -> list[AttentionItem]:
     items = []
     for state, severity in _STATE_SEVERITIES.items():
-        groups = {source: found[state] for source, found in states.items() if state in found}
+        groups = {source: by_state[state] for source, by_state in states.items() if state in by_state}
         if not groups:
             continue
         by_source = {source: group.count for source, group in groups.items()}
@@ -162,7 +170,9 @@ def _list_table_items(states: Mapping[str, Mapping[str, StateGroup]]) -> list[At
         newest = max((group.newest for group in groups.values() if group.newest is not None), default=None)
         total = sum(by_source.values())
         items.append(
-            _item(f"tables:{state}", "tables", state, severity, count=total, by_source=by_source, since=since, newest=newest)
+            _build_item(
+                f"tables:{state}", "tables", state, severity, count=total, by_source=by_source, since=since, newest=newest
+            )
         )
     return items
 
@@ -184,7 +194,7 @@ def _drift_item(severity: str, rows: Sequence[Row[Any]]) -> AttentionItem:
         by_source[row.source] += row.n
         by_kind[row.kind] += row.n
     detail = ", ".join(f"{number} {kind}" for kind, number in sorted(by_kind.items()))
-    return _item(
+    return _build_item(
         f"drift:{severity}", "drift", severity, severity, count=sum(by_kind.values()), detail=detail, by_source=by_source,
         since=min(row.since for row in rows), newest=max(row.newest for row in rows),
     )  # fmt: skip
@@ -195,7 +205,7 @@ def _list_dead_notifications(connection: Connection) -> list[AttentionItem]:
     query = select(n.channel, func.count().label("n"), func.max(n.error).label("error"), *times)
     dead = query.where(n.state == notifications.DEAD).group_by(n.channel).order_by(n.channel)
     return [
-        _item(
+        _build_item(
             f"notifications:{row.channel}", "notifications", "dead", "medium", row.channel, count=row.n, detail=row.error,
             since=row.since, newest=row.newest,
         )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Row, func, select
 
+from federator.planning.changes import Change
 from federator.store import tables as t
 from federator.store.field_types import Timestamp
 
@@ -40,17 +41,17 @@ class _Target(NamedTuple):
 
 def list_change_outcomes(connection: Connection, digest: str, changes: Sequence[Mapping[str, Any]]) -> list[ChangeOutcome]:
     """Return the outcomes of a plan's changes that were started, in the order of the changes."""
-    query = select(j.action, j.target_source, j.target_path, j.state, j.code, j.message, j.run_id, j.intent_at, j.outcome_at)
-    newest = {
-        _Target(line.action, line.target_source, line.target_path): line
-        for line in connection.execute(query.where(j.plan == digest).order_by(j.intent_at))
-    }
+    newest = _find_newest_lines(connection, digest)
     numbered = [(number, newest.get(_target_of(change))) for number, change in enumerate(changes)]
-    return [
-        ChangeOutcome(number, line.state, line.code, line.message, line.run_id, line.outcome_at or line.intent_at)
-        for number, line in numbered
-        if line is not None
-    ]
+    return [_build_outcome(number, line) for number, line in numbered if line is not None]
+
+
+def find_change_outcome(connection: Connection, digest: str, number: int, change: Change) -> ChangeOutcome | None:
+    """Return the outcome of the change at position ``number`` of a plan. None if it was never started."""
+    target = _Target(change.action.value, change.target_source, change.target_path)
+    same_target = (j.action == target.action, j.target_source == target.source, j.target_path == target.path)
+    line = _find_newest_lines(connection, digest, *same_target).get(target)
+    return _build_outcome(number, line) if line is not None else None
 
 
 def count_done(connection: Connection, digests: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -71,6 +72,17 @@ def count_done(connection: Connection, digests: Sequence[str]) -> dict[str, dict
 def list_done_changes(connection: Connection, digest: str, changes: Sequence[Mapping[str, Any]]) -> set[int]:
     """Return the positions of the carried-out changes, of some changes of a plan."""
     return {outcome.change for outcome in list_change_outcomes(connection, digest, changes) if outcome.state == _DONE}
+
+
+def _find_newest_lines(connection: Connection, digest: str, *conditions: ColumnElement[bool]) -> dict[_Target, Row[Any]]:
+    """Return the newest journal line of each change of a plan that was started."""
+    query = select(j.action, j.target_source, j.target_path, j.state, j.code, j.message, j.run_id, j.intent_at, j.outcome_at)
+    lines = connection.execute(query.where(j.plan == digest, *conditions).order_by(j.intent_at))
+    return {_Target(line.action, line.target_source, line.target_path): line for line in lines}
+
+
+def _build_outcome(number: int, line: Row[Any]) -> ChangeOutcome:
+    return ChangeOutcome(number, line.state, line.code, line.message, line.run_id, line.outcome_at or line.intent_at)
 
 
 def _target_of(change: Mapping[str, Any]) -> _Target:

@@ -326,12 +326,12 @@ def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], sco
     path = (source, *parse_path_key(entry.path))
     if not scopes.covers(path):
         return TreeNode(path_key(path), entry.name, entry.kind.value)
-    evidence = proven.get(entry.path) if not entry.is_table else None
-    state = evidence.presence if evidence and not evidence.presence.complete else evidence.detail if evidence else None
+    own_coverage = proven.get(entry.path) if not entry.is_table else None
+    evidence = own_coverage.weakest if own_coverage is not None else None
     stored = None if entry.checked_at is None else StoredFacts(entry.rows, entry.size, entry.written_at, entry.checked_at)
     return TreeNode(
-        path_key(path), entry.name, entry.kind.value, entry.location, state.state.value if state else None, entry.verified,
-        entry.problem or (state.reason or None if state else None), stored,
+        path_key(path), entry.name, entry.kind.value, entry.location, evidence.state.value if evidence else None, entry.verified,
+        entry.problem or (evidence and evidence.reason) or None, stored,
     )  # fmt: skip
 
 

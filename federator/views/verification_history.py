@@ -71,12 +71,13 @@ def list_states_at(
 ) -> dict[SourceLocation, PastVerification]:
     """Return the verification states at a time, by source and canonical location.
 
-    Locations that had not been inspected, or whose state is not kept, are left out. A source's access is its present one.
+    Locations that had not been inspected, or whose state is not kept, are left out. The states are those that the source's present
+    options could read (``store.stores``), because earlier options are not kept.
     """
     accesses = read_accesses(connection)
     keys = {(source, canonical): (canonical, value_at(accesses, source, canonical)) for source, canonical in declared}
     states = _list_states(connection, {canonical for _, canonical in keys}, as_of)
-    return {one: states[key] for one, key in keys.items() if key in states}
+    return {location: states[key] for location, key in keys.items() if key in states}
 
 
 def _list_states(connection: Connection, canonicals: Iterable[str], as_of: float) -> dict[tuple[str, str], PastVerification]:
@@ -126,14 +127,17 @@ def _is_state_change(first: PastVerification, last: PastVerification) -> bool:
 def _declaring_sources(
     connection: Connection, snapshots: tuple[Snapshot, Snapshot], locations: Collection[str], below: Path, scopes: Scopes
 ) -> dict[tuple[str, str], str]:
-    """Return, by location and access, a source that declares it in one of two snapshots by a table below a path and inside the
-    scopes."""
+    """Return a source that declares each location in one of two snapshots, by location and access.
+
+    Only tables below the path ``below`` and inside the scopes count. Locations that no such table declares are left out.
+    """
     sources: dict[tuple[str, str], str] = {}
     if not locations:
         return sources
     accesses = read_accesses(connection)
     for source in sorted({*snapshots[0].revisions, *snapshots[1].revisions}):
-        if not scopes.is_visible((source,)) or below[:1] not in ((), (source,)):
+        is_below = not below or below[0] == source
+        if not (is_below and scopes.is_visible((source,))):
             continue
         inside = [visibility.is_covered(connection, scopes, r.source, r.path)]
         if below:

@@ -35,6 +35,7 @@ def overdue_since(schedule: str, last_at: float, now: float) -> float | None:
         due = last_at + 2 * seconds
     else:
         trigger = build_trigger(schedule)
+        # Arguments: the previous start, and the time after which the next one is looked for.
         first = trigger.get_next_fire_time(None, datetime.fromtimestamp(last_at, UTC))
         second = trigger.get_next_fire_time(first, first + timedelta(seconds=1)) if first is not None else None
         if second is None:
@@ -57,7 +58,7 @@ def next_start(schedule: str, last_at: float | None, now: float) -> float | None
 
 
 def build_trigger(schedule: str, jitter: float = 0.0) -> Any:
-    """Build the trigger of a schedule, each time up to ``jitter`` seconds late. Raise ValueError with the invalid part."""
+    """Build the trigger of a schedule. Each start is delayed by up to ``jitter`` seconds. Raise ValueError with the invalid part."""
     jitter_seconds = int(jitter) or None
     seconds = interval_seconds(schedule)
     if seconds is not None:
@@ -84,9 +85,13 @@ def _translate_weekdays(field: str) -> str:
             raise ValueError(f"{field!r} is not a weekday")
         low, dash, high = span.partition("-")
         first = 0 if span == "*" else _translate_weekday(low, field)
-        last = 6 if span == "*" or (step and not dash) else _translate_weekday(high, field) if dash else first
-        if dash and last < first:
-            last += 7
+        if dash:
+            last = _translate_weekday(high, field)
+            if last < first:
+                last += 7
+        else:
+            # Without an end, a step goes on to the last day of the week.
+            last = 6 if span == "*" or step else first
         days.update(day % 7 for day in range(first, last + 1, int(step or 1)))
     return "*" if len(days) == 7 else ",".join(_DAYS[day] for day in sorted(days))
 

@@ -128,6 +128,7 @@ class Worker:
                 for lane in self._lanes:
                     if lane.current is not None and lane.current.done():
                         ended, lane.current = lane.current, None
+                        # Raises the error of the index that ended the request.
                         ended.result()
                     if lane.current is None:
                         lane.current = self._start_next(lease, lane)

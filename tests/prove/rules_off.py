@@ -84,7 +84,7 @@ def _loops() -> list[Any]:
     return [
         patch.object(mapping, "find_origin_marker", lambda _: None),
         patch.object(planner, "refuse_duplicate_locations", lambda changes, *_: (list(changes), [])),
-        patch.object(preflight.PreflightCheck, "_find_other_name", lambda *_, **__: None),
+        patch.object(preflight.PreflightCheck, "_find_other_path", lambda *_, **__: None),
     ]
 
 

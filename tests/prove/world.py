@@ -22,7 +22,7 @@ from federator.planning.namespaces import drop_refusal
 from federator.planning.plan import Plan, check_plan
 from federator.planning.release import release_changes
 from federator.planning.rule import MirrorRule
-from federator.stages.confirm_source import intact
+from federator.stages.confirm_source import iter_intact_entries
 from tests.prove import replacing
 from tests.prove.armed import Crash
 from tests.prove.catalog import LightCatalog
@@ -187,7 +187,8 @@ class World:
             return (state.tables if entry.is_table else state.namespaces).get(entry.target_path)
 
         try:
-            rebound = list(intact(catalog, known.by_scope, known.unconfirmed, index.ledger.values(), instance.id, indexed))
+            entries = index.ledger.values()
+            rebound = list(iter_intact_entries(catalog, known.by_scope, known.unconfirmed, entries, instance.id, indexed))
         except CatalogError as error:
             self.say(f"    {source} cannot be confirmed: {error}")
             return

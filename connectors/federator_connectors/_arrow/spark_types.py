@@ -11,6 +11,7 @@ from typing import Any
 
 SparkType = str | dict[str, Any]
 
+# Names in the text form that differ from the name in Spark's JSON.
 _JSON_OF_TEXT = {
     "tinyint": "byte", "byte": "byte", "smallint": "short", "short": "short", "int": "integer", "integer": "integer",
     "bigint": "long", "long": "long", "real": "float", "dec": "decimal", "numeric": "decimal", "timestamp_ltz": "timestamp",
@@ -19,6 +20,7 @@ _JSON_OF_TEXT = {
 _SIMPLE = frozenset(
     {"boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz", "void"}
 )  # fmt: skip
+_INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),(-?\d{1,2})\)")
 _TOKEN = re.compile(
     r"\s*(?:`(?P<quoted>(?:[^`]|``)*)`|'(?P<text>(?:[^'\\]|\\.|'')*)'|(?P<word>[^\s`'<>(),:]+)|(?P<mark>[<>(),:]))", re.DOTALL
@@ -51,15 +53,16 @@ class _TypeParser:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        # Each token is the name of its group in the expression, and its text.
         self._tokens: list[tuple[str, str]] = []
-        at, end = 0, len(text.rstrip())
-        while at < end:
-            match = _TOKEN.match(text, at)
+        offset, end = 0, len(text.rstrip())
+        while offset < end:
+            match = _TOKEN.match(text, offset)
             if match is None or match.lastgroup is None:
                 raise self._syntax_error()
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
-            at = match.end()
-        self._at = 0
+            offset = match.end()
+        self._next_token = 0
 
     def parse_type(self) -> SparkType:
         word = self._next_word()
@@ -84,7 +87,7 @@ class _TypeParser:
 
     def require_end(self) -> None:
         """Raise ValueError if tokens are left."""
-        if self._at < len(self._tokens):
+        if self._next_token < len(self._tokens):
             raise self._syntax_error()
 
     def _type_arguments(self, count: int) -> list[SparkType]:
@@ -97,6 +100,7 @@ class _TypeParser:
         return types
 
     def _fields(self) -> list[dict[str, Any]]:
+        """Parse ``<name: type [not null] [comment 'text'], ...>``. The colon may be omitted."""
         self._expect("<")
         fields: list[dict[str, Any]] = []
         if self._take("mark", ">"):
@@ -129,15 +133,16 @@ class _TypeParser:
     def _interval(self) -> list[str]:
         """Parse one or two units, with or without ``to`` between them."""
         words: list[str] = []
-        while self._at < len(self._tokens) and self._tokens[self._at][0] == "word":
+        while self._next_token < len(self._tokens) and self._tokens[self._next_token][0] == "word":
             words.append(self._next_word())
         units = [word for word in words if word != "to"]
         is_valid = words == units or (len(words) == 3 and words[1] == "to")
-        if not 1 <= len(units) <= 2 or not is_valid or not set(units) <= _UNITS:
+        if not 1 <= len(units) <= 2 or not is_valid or not set(units) <= _INTERVAL_UNITS:
             raise self._syntax_error()
         return words
 
     def _numbers(self) -> list[str]:
+        """Parse one or two whole numbers in parentheses."""
         self._expect("(")
         numbers = [self._next_word()]
         while self._take("mark", ","):
@@ -154,17 +159,21 @@ class _TypeParser:
         return text.lower()
 
     def _next(self) -> tuple[str, str]:
-        if self._at >= len(self._tokens):
+        if self._next_token >= len(self._tokens):
             raise self._syntax_error()
-        self._at += 1
-        return self._tokens[self._at - 1]
+        self._next_token += 1
+        return self._tokens[self._next_token - 1]
 
     def _peek(self, kind: str, text: str) -> bool:
-        return self._at < len(self._tokens) and (self._tokens[self._at][0], self._tokens[self._at][1].lower()) == (kind, text)
+        if self._next_token >= len(self._tokens):
+            return False
+        next_kind, next_text = self._tokens[self._next_token]
+        return (next_kind, next_text.lower()) == (kind, text)
 
     def _take(self, kind: str, text: str) -> bool:
+        """Consume the next token if it is this one, in any case. Return whether it was."""
         matches = self._peek(kind, text)
-        self._at += matches
+        self._next_token += matches
         return matches
 
     def _expect(self, mark: str) -> None:
@@ -173,6 +182,3 @@ class _TypeParser:
 
     def _syntax_error(self) -> ValueError:
         return ValueError(f"not a Spark type: {self._text!r}")
-
-
-_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})

@@ -74,7 +74,8 @@ def _schema_entry_to_column(position: int, entry: Mapping[str, Any]) -> Column:
     spark_field = spark_types.spark_field(
         str(entry["name"]), text if spark_type is None else spark_type, nullable=nullable, metadata=metadata
     )
-    precision, scale = (spark_type is not None and spark_types.decimal_parameters(spark_type)) or (0, 0)
+    decimal = spark_types.decimal_parameters(spark_type) if spark_type is not None else None
+    precision, scale = decimal or (0, 0)
     return {
         "name": entry["name"],
         "type_text": text,

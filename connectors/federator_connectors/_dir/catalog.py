@@ -168,6 +168,7 @@ class DirCatalog(Catalog):
             return
         for namespace in shard.namespaces:
             coverage = CoverageBuilder(self.source, namespace)
+            # The evidence of the directory itself names what is not shown in it, but may be a table.
             coverage.detail = listing.detail_evidence() if namespace == ROOT else COMPLETE
             yield from coverage.read(self._read_children(namespace, listing, coverage))
 

@@ -95,9 +95,8 @@ class Manifest:
     def read_snapshot(self) -> ManifestSnapshot:
         """Read all rows of the newest version."""
         lance = _import_pylance()
-        with_options = {"storage_options": self._storage} if self._storage else {}
         try:
-            dataset = lance.dataset(self._location, **with_options)
+            dataset = self._open_dataset(lance)
             rows = dataset.to_table(columns=list(_READ_COLUMNS)).to_pylist()
             snapshot = ManifestSnapshot(properties=dict(dataset.metadata))
         except (OSError, ValueError, RuntimeError) as error:
@@ -109,9 +108,8 @@ class Manifest:
     def identity(self) -> str:
         """Return the id of the transaction that created the manifest; empty if its first version was cleaned up."""
         lance = _import_pylance()
-        with_options = {"storage_options": self._storage} if self._storage else {}
         try:
-            dataset = lance.dataset(self._location, **with_options)
+            dataset = self._open_dataset(lance)
             oldest = min(version["version"] for version in dataset.versions())
             return str(dataset.read_transaction(1).uuid) if oldest == 1 else ""
         except (OSError, ValueError, RuntimeError) as error:
@@ -155,9 +153,8 @@ class Manifest:
     def _check_columns(self) -> None:
         """Raise Unsupported if the manifest has columns that pylance does not know: its next write would remove them."""
         lance = _import_pylance()
-        with_options = {"storage_options": self._storage} if self._storage else {}
         try:
-            unknown = sorted({*lance.dataset(self._location, **with_options).schema.names} - {*_READ_COLUMNS, "base_objects"})
+            unknown = sorted({*self._open_dataset(lance).schema.names} - {*_READ_COLUMNS, "base_objects"})
         except (OSError, ValueError, RuntimeError):
             # There is no manifest yet, or pylance reports why it cannot be read.
             return
@@ -167,7 +164,11 @@ class Manifest:
                 hint="change this directory with the client that wrote these columns",
             )
 
+    def _open_dataset(self, lance: Any) -> Any:
+        return lance.dataset(self._location, storage_options=self._storage or None)
+
     def _call(self, operation: str, model: str, **fields: Any) -> None:
+        """Call a method of pylance's namespace with a request of the class ``model``."""
         import lance_namespace
 
         self._check_columns()

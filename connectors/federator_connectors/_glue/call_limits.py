@@ -41,13 +41,14 @@ class CallLimiter:
         self._slots = CallSlots(limits.concurrency)
         self._breaker = CircuitBreaker(server, limits, time.monotonic)
 
-    def attach(self, client: Any, connections: CallSlots, check: Callable[[], None] = lambda: None) -> None:
+    def attach(self, client: Any, connections: CallSlots, before_send: Callable[[], None] = lambda: None) -> None:
         """Apply the limits to a boto3 client, with the events that botocore emits around each call and before each attempt.
 
-        A call takes one of ``connections`` until its response. ``check`` is called immediately before each attempt is sent.
+        A call takes one of ``connections`` until its response. ``before_send`` is called immediately before each attempt is sent; if
+        it raises, the attempt is not sent.
         """
         events = client.meta.events
-        events.register("before-send", lambda **_: self._wait_to_send(check))
+        events.register("before-send", lambda **_: self._wait_to_send(before_send))
         events.register("before-call", lambda context, **_: self._begin(context, connections))
         # Exactly one of the next two events follows each call that has started.
         events.register(
@@ -58,9 +59,9 @@ class CallLimiter:
 
     # The handlers return None: botocore would use any other value as the response of the service.
 
-    def _wait_to_send(self, check: Callable[[], None]) -> None:
+    def _wait_to_send(self, before_send: Callable[[], None]) -> None:
         self._rate.wait()
-        check()
+        before_send()
 
     def _begin(self, context: dict[str, Any], connections: CallSlots) -> None:
         with ExitStack() as held:

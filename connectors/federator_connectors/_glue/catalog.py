@@ -27,7 +27,7 @@ from federator.connector.preconditions import check_namespace_update, check_tabl
 from federator.model import ROOT, Coverage, Identity, Kind, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._glue import crawl, lake_formation, records
 from federator_connectors._glue.catalog_tree import BULK_CACHE_SECONDS, CatalogNode, CatalogTree
-from federator_connectors._glue.client import PAGE, Clients, iter_items
+from federator_connectors._glue.client import PAGE_SIZE, Clients, iter_items
 from federator_connectors._glue.errors import translate_aws_errors
 from federator_connectors._glue.settings import GlueSettings
 from federator_connectors._locations import join_levels
@@ -76,7 +76,7 @@ class GlueCatalog(Catalog):
         if namespaces is None:
             root = self._tree.root
             with self._translate_errors("listing databases in", root.path, missing=NamespaceNotFound):
-                databases = iter_items(self._clients.reads.get_databases, "DatabaseList", MaxResults=PAGE, **root.scope)
+                databases = iter_items(self._clients.reads.get_databases, "DatabaseList", MaxResults=PAGE_SIZE, **root.scope)
                 yield from (
                     pair for native in databases for pair in records.resource_link((*root.path, native["Name"]), native)
                 )
@@ -288,7 +288,7 @@ class GlueCatalog(Catalog):
 
     def _children_of(self, node: CatalogNode) -> list[str]:
         with self._translate_errors("listing databases in", node.path, missing=NamespaceNotFound):
-            databases = iter_items(self._clients.reads.get_databases, "DatabaseList", MaxResults=PAGE, **node.scope)
+            databases = iter_items(self._clients.reads.get_databases, "DatabaseList", MaxResults=PAGE_SIZE, **node.scope)
             names = {database["Name"] for database in databases}
         # In this connector's paths, the child catalogs of the root catalog are its siblings.
         return sorted(names if node == self._tree.root else names | set(self._tree.children(node)))
@@ -320,7 +320,7 @@ class GlueCatalog(Catalog):
         parent, name = self._database(database)
         with self._translate_errors("listing tables in", database, missing=NamespaceNotFound):
             yield from iter_items(
-                self._clients.reads.get_tables, "TableList", DatabaseName=name, MaxResults=PAGE, **parent.scope
+                self._clients.reads.get_tables, "TableList", DatabaseName=name, MaxResults=PAGE_SIZE, **parent.scope
             )
 
     def _native_table(self, path: Path) -> Mapping[str, Any]:

@@ -72,7 +72,7 @@ class CatalogTree:
             return CatalogNode(
                 (self._configured_id.replace("/", ":"),), self._configured_id, {"CatalogId": self._configured_id}
             )
-        account = self._listed_account() or self._clients.account_id()
+        account = self._listed_account() or self._clients.get_account_id()
         return CatalogNode((account,), account, {})
 
     def account(self) -> str | None:
@@ -82,7 +82,7 @@ class CatalogTree:
         except Unauthenticated:
             listed = None
         if listed is None and self._clients.has_sts:
-            return self._clients.account_id()
+            return self._clients.get_account_id()
         return listed
 
     def children(self, node: CatalogNode, *, since: float = math.inf) -> dict[str, CatalogNode]:

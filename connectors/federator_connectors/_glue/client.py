@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import boto3
@@ -24,7 +24,7 @@ from federator.connector.tokens import PageTokens
 from federator_connectors._glue.assumed_role import Clock, RoleCredentials, RoleProvider
 from federator_connectors._glue.call_limits import limit_duration, shared_call_limiter
 from federator_connectors._glue.errors import translate_aws_errors
-from federator_connectors._glue.responses import CheckedGlueClient, require_list
+from federator_connectors._glue.responses import CheckedGlueClient, reject_malformed_listing
 from federator_connectors._glue.settings import GlueSettings
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ WRITE_CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 1},
     user_agent_extra=_AGENT,
 )
-# A request of a user waits for these credentials.
+# For Lake Formation. A user's request waits for its credentials, so it fails early.
 CREDENTIALS_CONFIG = Config(
     connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2}, user_agent_extra=_AGENT
 )
@@ -76,12 +76,13 @@ class Clients:
 
     @property
     def reads(self) -> GlueClient:
-        return cast("GlueClient", self._client("reads", lambda: self._glue(READ_CONFIG)))
+        return cast("GlueClient", self._get_client("reads", lambda: self._create_glue_client(READ_CONFIG)))
 
     @property
     def writes(self) -> GlueClient:
-        """The client of one write. The write raises if its operation may not write any more."""
-        return cast("GlueClient", self._client("writes", lambda: self._glue(WRITE_CONFIG, require_permission)))
+        """The client for writes. A write raises, and is not sent, if ``connector.operation`` withdrew the permission to write."""
+        create = partial(self._create_glue_client, WRITE_CONFIG, before_send=require_permission)
+        return cast("GlueClient", self._get_client("writes", create))
 
     @property
     def lake_formation(self) -> Any:
@@ -93,12 +94,16 @@ class Clients:
                 hint="set glue.lake_formation_endpoint",
             )
         endpoint = settings.lake_formation_endpoint
-        return self._client("lake_formation", lambda: self._create(self.session, "lakeformation", endpoint, CREDENTIALS_CONFIG))
+        return self._get_client(
+            "lake_formation", lambda: self._create_client(self.session, "lakeformation", endpoint, CREDENTIALS_CONFIG)
+        )
 
-    def _client(self, name: str, create: Callable[[], Any]) -> Any:
+    def _get_client(self, name: str, create: Callable[[], Any]) -> Any:
+        """Return the client ``name``, which ``create`` makes on first use. Renew the role's credentials if they expire soon."""
         with translate_aws_errors(f"{self._source}: connecting"):
             if self._role is not None:
-                # Before the call, which would keep a connection to Glue while it waits for STS.
+                # Renews the credentials if they expire soon. botocore would do so within the call, which has one of the connections
+                # to Glue by then and would keep it while it waits for STS.
                 self._role.get_frozen_credentials()
             if (client := self._clients.get(name)) is not None:
                 return client
@@ -112,7 +117,7 @@ class Clients:
         """Whether STS may be called. An API-compatible metastore may have no STS, and AWS must not receive its credentials."""
         return self._settings.endpoint is None or self._settings.sts_endpoint is not None
 
-    def account_id(self) -> str:
+    def get_account_id(self) -> str:
         """Return the account of the credentials, from STS. Raise InvalidInput if the metastore is not AWS and has no STS."""
         settings = self._settings
         if not self.has_sts:
@@ -122,7 +127,7 @@ class Clients:
             )
         with translate_aws_errors(f"{self._source}: asking STS for the account"):
             with self._creating:
-                sts = self._sts(self.session, settings.region)
+                sts = self._create_sts_client(self.session, settings.region)
             return str(sts.get_caller_identity()["Account"])
 
     def close(self) -> None:
@@ -141,13 +146,13 @@ class Clients:
 
     def _create_session(self) -> boto3.session.Session:
         if self._role is None:
-            return self._base_session()
+            return self._create_base_session()
         core = _botocore_session()
         core.register_component("credential_provider", CredentialResolver([RoleProvider(self._role)]))
-        region = self._settings.region or self._base_session().region_name
+        region = self._settings.region or self._create_base_session().region_name
         return boto3.session.Session(botocore_session=core, region_name=region)
 
-    def _base_session(self) -> boto3.session.Session:
+    def _create_base_session(self) -> boto3.session.Session:
         settings = self._settings
         return boto3.session.Session(
             botocore_session=_botocore_session(),
@@ -166,7 +171,7 @@ class Clients:
         }
         if settings.assume_role_external_id:
             request["ExternalId"] = settings.assume_role_external_id
-        client = self._sts(self._base_session(), settings.assume_role_region or settings.region)
+        client = self._create_sts_client(self._create_base_session(), settings.assume_role_region or settings.region)
         try:
             credentials = client.assume_role(**request)["Credentials"]
         finally:
@@ -178,18 +183,20 @@ class Clients:
             "expiry_time": credentials["Expiration"].isoformat(),
         }
 
-    def _glue(self, config: Config, check: Callable[[], None] = lambda: None) -> CheckedGlueClient:
+    def _create_glue_client(self, config: Config, *, before_send: Callable[[], None] = lambda: None) -> CheckedGlueClient:
         config = config.merge(Config(max_pool_connections=self._settings.pool_size))
-        client = self._create(self.session, "glue", self._settings.endpoint, config)
-        client.meta.events.register("before-parse", require_list)
+        client = self._create_client(self.session, "glue", self._settings.endpoint, config)
+        client.meta.events.register("before-parse", reject_malformed_listing)
         limiter = shared_call_limiter(self._source, client.meta.endpoint_url, self._settings.limits)
-        limiter.attach(client, self._connections, check)
+        limiter.attach(client, self._connections, before_send)
         return CheckedGlueClient(self._source, client)
 
-    def _sts(self, session: boto3.session.Session, region: str | None) -> Any:
-        return self._create(session, "sts", self._settings.sts_endpoint, READ_CONFIG, region)
+    def _create_sts_client(self, session: boto3.session.Session, region: str | None) -> Any:
+        return self._create_client(session, "sts", self._settings.sts_endpoint, READ_CONFIG, region)
 
-    def _create(self, session: Any, service: str, endpoint: str | None, config: Config, region: str | None = None) -> Any:
+    def _create_client(
+        self, session: Any, service: str, endpoint: str | None, config: Config, region: str | None = None
+    ) -> Any:
         try:
             client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)
         except ValueError as error:
@@ -211,7 +218,7 @@ def _botocore_session() -> botocore.session.Session:
 
 
 #: AWS's maximum number of items per page
-PAGE = 100
+PAGE_SIZE = 100
 
 
 def iter_items(call: Callable[..., Any], key: str, **request: Any) -> Iterator[dict[str, Any]]:

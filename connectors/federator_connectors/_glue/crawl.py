@@ -15,7 +15,7 @@ from federator.connector.crawl import CoverageBuilder, consecutive_shards
 from federator.model import ROOT, Coverage, NamespaceRecord, Path, Record, TableRecord, path_key
 from federator_connectors._glue import records
 from federator_connectors._glue.catalog_tree import CatalogNode, CatalogTree, Scope
-from federator_connectors._glue.client import PAGE, Clients, iter_items
+from federator_connectors._glue.client import PAGE_SIZE, Clients, iter_items
 from federator_connectors._glue.errors import translate_aws_errors
 
 _DATABASES_PER_SHARD = 20
@@ -64,7 +64,9 @@ def read_shard(source: str, shard: Shard, clients: Clients) -> Iterator[Record |
 
 def _iter_tables(source: str, database: Path, scope: Scope, clients: Clients) -> Iterator[TableRecord]:
     with translate_aws_errors(f"{source}: listing tables in {path_key(database)}", missing=NamespaceNotFound):
-        for table in iter_items(clients.reads.get_tables, "TableList", DatabaseName=database[-1], MaxResults=PAGE, **scope):
+        for table in iter_items(
+            clients.reads.get_tables, "TableList", DatabaseName=database[-1], MaxResults=PAGE_SIZE, **scope
+        ):
             kind = records.table_kind(table)
             if kind is not None:
                 yield records.table_record(source, database, table, kind)
@@ -72,7 +74,7 @@ def _iter_tables(source: str, database: Path, scope: Scope, clients: Clients) ->
 
 def _iter_databases(source: str, node: CatalogNode, clients: Clients) -> Iterator[NamespaceRecord]:
     with translate_aws_errors(f"{source}: listing databases in {path_key(node.path)}", missing=NamespaceNotFound):
-        for database in iter_items(clients.reads.get_databases, "DatabaseList", MaxResults=PAGE, **node.scope):
+        for database in iter_items(clients.reads.get_databases, "DatabaseList", MaxResults=PAGE_SIZE, **node.scope):
             yield records.database_record(source, (*node.path, database["Name"].lower()), database)
 
 
@@ -90,6 +92,7 @@ def _list_child_catalogs(
     """Return the child catalogs of a catalog with their records. A failure is stored in ``coverage``."""
     try:
         children = tree.children(node)
+        # From the listing that was just read.
         natives = tree.describe_children(node, since=-math.inf)
     except CatalogError as error:
         coverage.fail(error)

@@ -121,12 +121,12 @@ def _describe_response(code: str, text: str, status: int) -> str:
 def _error_code_and_text(parsed: Mapping[str, Any]) -> tuple[str, str]:
     """Return the name and the text of an error.
 
-    Glue's clients do not parse a query-style XML response; its source is then the text.
+    Glue's clients do not parse the XML with which AWS's query services respond: the text of the error is then the whole XML.
     """
     response = parsed.get("Error", {})
     code, text = str(response.get("Code", "")), str(response.get("Message", "")).strip()
     xml_code, xml_message = _XML_CODE.search(text), _XML_MESSAGE.search(text)
-    return xml_code[1] if xml_code else code, xml_message[1].strip() if xml_message else text
+    return (xml_code[1] if xml_code else code), (xml_message[1].strip() if xml_message else text)
 
 
 def _error_for_status(code: str, status: int, message: str, operation: str, details: str, action: str) -> CatalogError:

@@ -33,14 +33,15 @@ SHAPES: dict[str, Shape] = {
 }
 # The operations that request one object by its name, and the member of the response with this object.
 _NAMED = {"get_table": "Table", "get_database": "Database"}
-
-
+# The operations that list objects, and the member of the response with the list.
 _LISTS = {"GetTables": "TableList", "GetDatabases": "DatabaseList", "GetCatalogs": "CatalogList"}
 
 
-def require_list(operation_model: Any, response_dict: Any, **_: Any) -> None:
-    """Raise Internal for a listing that is no list. A handler of botocore's event ``before-parse``: its parser makes an empty list of
-    an object."""
+def reject_malformed_listing(operation_model: Any, response_dict: Any, **_: Any) -> None:
+    """Handle botocore's event ``before-parse``: raise Internal if the body has another value in place of the list of objects.
+
+    botocore's parser would make an empty list of it.
+    """
     key = _LISTS.get(operation_model.name)
     if key is None or response_dict["status_code"] >= 300:
         return

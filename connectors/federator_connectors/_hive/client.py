@@ -57,6 +57,7 @@ class Connection:
         self._socket.setTimeout(timeout * 1000)
 
     def _probe(self) -> bool:
+        """Make the first call, and return whether the server has catalogs: Hive 2 does not know the method."""
         try:
             self.call(METHODS["get_catalogs"], ())
         except TApplicationException as error:
@@ -136,16 +137,18 @@ class Client:
         method = METHODS[name]
         return self._limit(lambda: self._call(method, arguments, about), writes=method.writes)
 
-    def _limit(self, make: Callable[[], T], *, writes: bool = False) -> T:
-        def make_within_deadline() -> T:
+    def _limit(self, call: Callable[[], T], *, writes: bool = False) -> T:
+        """Make a call within the limits: of connections, of the call policy, and of its time."""
+
+        def call_within_deadline() -> T:
             seconds = call_seconds(_CONNECT_SECONDS, self._timeout, writes=writes)
             with CallDeadline(f"{self._source}: {self._format_endpoints()}", seconds):
-                return make()
+                return call()
 
         # Waiting comes first: by then, the server may have failed to respond to the calls before, or a write may have lost its
         # permission, so that this call is not made.
         with self._slots:
-            return self._call_policy.call(make_within_deadline, repeatable=not writes)
+            return self._call_policy.call(call_within_deadline, repeatable=not writes)
 
     def _call(self, method: ThriftMethod, arguments: Sequence[Any], about: CallSubject) -> Any:
         connection = self._acquire()
@@ -232,6 +235,7 @@ class Client:
                 connection.close()
 
     def _acquire(self) -> Connection:
+        """Return an idle connection to the known metastore, or else a new one."""
         while (connection := self._idle_connection()) is not None:
             if self._identity in (None, connection.identity):
                 return connection
@@ -252,6 +256,7 @@ class Client:
         return self._check_identity(self._connect())
 
     def _connect(self) -> Connection:
+        """Open a connection to the first endpoint that responds, whichever metastore it is."""
         failure: Exception | None = None
         for endpoint in self._endpoints:
             try:

@@ -32,17 +32,23 @@ class _Store(Structure):
 
 
 def _oid(encoded: str) -> _Oid:
+    """Return the object identifier of its DER encoding in hexadecimal."""
     content = bytes.fromhex(encoded)
     return _Oid(len(content), content)
 
 
+# 1.2.840.113554.1.2.2, the mechanism Kerberos 5, and 1.2.840.113554.1.2.2.1, GSS_KRB5_NT_PRINCIPAL_NAME (RFC 1964)
 _KRB5 = _oid("2a864886f712010202")
 _PRINCIPAL_NAME = _oid("2a864886f71201020201")
 
+# GSS_S_CONTINUE_NEEDED, and the bits of a major status that stand for errors: GSS_ERROR
 _CONTINUE_NEEDED = 1
 _ERRORS = 0xFFFF0000
+# GSS_C_MUTUAL_FLAG, GSS_C_SEQUENCE_FLAG, GSS_C_CONF_FLAG, GSS_C_INTEG_FLAG
 _MUTUAL, _SEQUENCE, _CONF, _INTEG = 2, 8, 16, 32
+# GSS_C_INITIATE: credentials of a client
 _INITIATE = 1
+# GSS_C_GSS_CODE and GSS_C_MECH_CODE: a major status, and a minor one, which is the mechanism's own
 _GSS_CODE, _MECH_CODE = 1, 2
 
 # The security layers that a server can offer, the strongest first: privacy, integrity, none.
@@ -67,12 +73,12 @@ def _call_gss(name: str, *arguments: object) -> int:
     minor = c_uint32()
     major = int(getattr(_load_library(), name)(byref(minor), *arguments)) & 0xFFFFFFFF
     if major & _ERRORS:
-        texts = [_status_text(major, _GSS_CODE), _status_text(minor.value, _MECH_CODE)]
+        texts = [_describe_status(major, _GSS_CODE), _describe_status(minor.value, _MECH_CODE)]
         raise LoginFailed(": ".join(text for text in texts if text))
     return major
 
 
-def _status_text(status: int, kind: int) -> str:
+def _describe_status(status: int, kind: int) -> str:
     minor, more, message = c_uint32(), c_uint32(), _Buffer()
     _load_library().gss_display_status(
         byref(minor), c_uint32(status), c_int(kind), byref(_KRB5), byref(more), byref(message)
@@ -96,7 +102,8 @@ class Kerberos:
     """One client login with the interface that thrift's SASL transport expects. For one connection and one thread at a time.
 
     ``principal`` is the server's principal and ``user`` the client's. ``keytab`` is a file with the client's keys; without it the
-    ticket cache is used.
+    ticket cache is used. Client and server first establish a GSS context, then they agree on a security layer; ``complete`` is set
+    after both.
     """
 
     mechanism = "GSSAPI"
@@ -117,14 +124,14 @@ class Kerberos:
     def process(self, challenge: bytes | None = None) -> bytes:
         """Return the response to a challenge of the server. The first call has no challenge. Raise LoginFailed."""
         if not self._established:
-            return self._step(challenge or b"")
-        return self._choose_layer(self._unwrapped(challenge or b""))
+            return self._continue_context(challenge or b"")
+        return self._choose_layer(self._gss_unwrap(challenge or b""))
 
     def wrap(self, message: bytes) -> bytes:
-        return message if self._layer == _NO_LAYER else self._wrapped(message, private=self._layer == _PRIVACY)
+        return message if self._layer == _NO_LAYER else self._gss_wrap(message, private=self._layer == _PRIVACY)
 
     def unwrap(self, message: bytes) -> bytes:
-        return message if self._layer == _NO_LAYER else self._unwrapped(message)
+        return message if self._layer == _NO_LAYER else self._gss_unwrap(message)
 
     def dispose(self) -> None:
         """Release the library's handles. A second call has no effect."""
@@ -134,7 +141,8 @@ class Kerberos:
         if self._context:
             _load_library().gss_delete_sec_context(byref(c_uint32()), byref(self._context), None)
 
-    def _step(self, token: bytes) -> bytes:
+    def _continue_context(self, token: bytes) -> bytes:
+        """Pass the server's token to the library and return the one to send. Both may be empty."""
         token_buffer, output, flags = _input_buffer(token), _Buffer(), _MUTUAL | _SEQUENCE | _CONF | _INTEG
         status = _call_gss(
             "gss_init_sec_context", self._credentials, byref(self._context), self._target, byref(_KRB5), c_uint32(flags),
@@ -144,20 +152,24 @@ class Kerberos:
         return _take_buffer(output)
 
     def _choose_layer(self, offer: bytes) -> bytes:
+        """Choose the strongest layer that the server offers, and return the response (RFC 4752, section 3.1).
+
+        Both are four bytes: the layers, and the size of the largest message.
+        """
         if len(offer) != 4:
             raise LoginFailed("the server offers no security layer")
         self._layer = next((layer for layer in _LAYERS if offer[0] & layer), 0)
         if not self._layer:
             raise LoginFailed("the server offers a security layer that does not exist")
         self.complete = True
-        return self._wrapped(bytes([self._layer]) + _LARGEST_MESSAGE, private=False)
+        return self._gss_wrap(bytes([self._layer]) + _LARGEST_MESSAGE, private=False)
 
-    def _wrapped(self, message: bytes, *, private: bool) -> bytes:
+    def _gss_wrap(self, message: bytes, *, private: bool) -> bytes:
         message_buffer, output = _input_buffer(message), _Buffer()
         _call_gss("gss_wrap", self._context, c_int(private), c_uint32(0), byref(message_buffer), None, byref(output))
         return _take_buffer(output)
 
-    def _unwrapped(self, message: bytes) -> bytes:
+    def _gss_unwrap(self, message: bytes) -> bytes:
         message_buffer, output = _input_buffer(message), _Buffer()
         _call_gss("gss_unwrap", self._context, byref(message_buffer), byref(output), None, None)
         return _take_buffer(output)

@@ -133,7 +133,7 @@ class HttpClient:
 
         def send_once() -> HttpResponse:
             response = self._send_authenticated(
-                partial(self._send, operation, not may_repeat, method, path, params, body, form)
+                partial(self._send, operation, method, path, params, body, form, writes=not may_repeat)
             )
             if not 200 <= response.status < 300 or response.status == _PARTIAL_CONTENT:
                 raise self._redact_error(self._redirect_error(response) or (error_of or self._error_of)(response))
@@ -159,13 +159,14 @@ class HttpClient:
     def _send(
         self,
         operation: str,
-        writes: bool,
         method: str,
         path: str,
         params: Params | None,
         body: Any,
         form: Mapping[str, str] | None,
         authentication: Mapping[str, str],
+        *,
+        writes: bool,
     ) -> HttpResponse:
         headers = {"User-Agent": _AGENT, "Accept": "application/json", **authentication}
         url, seconds = f"{self._base}{path}", call_seconds(*self._timeouts, writes=writes)

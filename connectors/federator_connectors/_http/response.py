@@ -31,6 +31,7 @@ class _RepeatedKey(ValueError):
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object from its members, as ``json.loads`` calls it. Raise _RepeatedKey."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -91,8 +92,8 @@ class HttpResponse:
             )
 
     @property
-    def error_object(self) -> dict[str, Any]:
-        """The body as a JSON object; empty if it is not an object, as that of many errors (401s often have no body)."""
+    def lenient_object(self) -> dict[str, Any]:
+        """The body as a JSON object; empty if it is anything else, such as the empty body that many servers send with a 401."""
         try:
             data = json.loads(self.text, object_pairs_hook=_require_unique_keys)
         except (ValueError, RecursionError):
@@ -121,10 +122,12 @@ class TlsOptions:
 
     @property
     def requests_verify(self) -> bool | str:
-        return self.ca or True if self.verify else False
+        """The value of ``requests``' option ``verify``: whether to verify the server, or with which certificates."""
+        return (self.ca or True) if self.verify else False
 
     @property
     def requests_certificate(self) -> str | tuple[str, str] | None:
+        """The value of ``requests``' option ``cert``: a file with certificate and key, or one for each."""
         return (self.certificate, self.key) if self.certificate and self.key else self.certificate
 
 
@@ -169,7 +172,7 @@ def error_for_token_status(response: HttpResponse, hint: str) -> CatalogError:
 
     ``hint`` names the settings of the credentials.
     """
-    fields = response.error_object
+    fields = response.lenient_object
     code, text = fields.get("error"), fields.get("error_description")
     if response.status in (400, 401, 403) and isinstance(code, str):
         return Unauthenticated(f"{response.operation}: {code}: {text} (HTTP {response.status})", hint=hint)

@@ -34,7 +34,7 @@ def error_for_config(response: HttpResponse) -> CatalogError:
 
 def error_for_token_response(response: HttpResponse) -> CatalogError:
     """Return the CatalogError for a refused token request, in OAuth's format or in Iceberg's."""
-    code, text = response.error_object.get("error"), response.error_object.get("error_description")
+    code, text = response.lenient_object.get("error"), response.lenient_object.get("error_description")
     if response.status in (400, 401, 403):
         reason = f"{code}: {text}" if isinstance(code, str) else _error_fields(response).get("message") or response.excerpt
         return Unauthenticated(
@@ -44,5 +44,5 @@ def error_for_token_response(response: HttpResponse) -> CatalogError:
 
 
 def _error_fields(response: HttpResponse) -> dict[str, object]:
-    fields = response.error_object.get("error")
+    fields = response.lenient_object.get("error")
     return fields if isinstance(fields, dict) else {}

@@ -73,7 +73,7 @@ class ServerTest:
             self._clean_namespace(table.path[:-1])
             keeps = _KEEPS_FILES.get(server, self._settings.keeps_files)
             if keeps is None:
-                keeps = _KEEPS_FILES[server] = self._test(table)
+                keeps = _KEEPS_FILES[server] = self._test_drop(table)
         if not keeps:
             raise Unsupported(f"{self._source}: {table.key} stays, because this server deletes the files of dropped tables")
 
@@ -113,24 +113,25 @@ class ServerTest:
             self.remove_leftover(namespace)
             _CLEAN.add(self._namespace_key(namespace))
 
-    def _test(self, table: TableRecord) -> bool:
+    def _test_drop(self, table: TableRecord) -> bool:
         """Return whether the metadata that the server writes for a new table is still there after the table was dropped."""
         test, directory = self._build_test(table)
-        # Nothing is at a new location. A listing that does not show that would not show a deletion either.
+        # The location is new, so nothing is there. A listing that fails, or shows anything, would not show a deletion either.
         if self.find_data(test) is not False:
-            raise self._untested(table, f"{directory} cannot be listed")
+            raise self._build_untested_error(table, f"{directory} cannot be listed")
         created = self._create(test)
         try:
-            is_as_requested = canonical_location(created.metadata["location"]) == test.canonical
-            had_files = is_as_requested and self.find_data(test)
+            is_at_location = canonical_location(created.metadata["location"]) == test.canonical
+            had_files = is_at_location and self.find_data(test) is True
         finally:
             self._drop(test.path)
         has_files = self.find_data(test) if had_files else None
         if has_files is None:
-            raise self._untested(table, f"the files of a new table at {test.location} cannot be listed")
+            raise self._build_untested_error(table, f"the files of a new table at {test.location} cannot be listed")
         return has_files
 
     def _test_placement(self, table: TableRecord) -> str | None:
+        """Return what ``find_misplacement`` does, from a test beside ``table``."""
         test, _ = self._build_test(table)
         metadata_path = f"{test.location}/path"
         created = self._create(test, metadata_path)
@@ -171,7 +172,7 @@ class ServerTest:
             self._client.drop_table(path, purge=purge)
         _CLEAN.add(self._namespace_key(path[:-1]))
 
-    def _untested(self, table: TableRecord, reason: str) -> Unsupported:
+    def _build_untested_error(self, table: TableRecord, reason: str) -> Unsupported:
         return Unsupported(
             f"{self._source}: {table.key} stays, because whether this server keeps the files of dropped tables is unknown: {reason}",
             hint="set storage.*, or iceberg.keeps_files = true if the server's documentation says that it keeps them",

@@ -41,7 +41,7 @@ def error_for_response(response: HttpResponse) -> CatalogError:
 
     AlreadyExistsException becomes NamespaceAlreadyExists; see ``translate_table_errors``.
     """
-    fields = response.error_object.get("error")
+    fields = response.lenient_object.get("error")
     fields = fields if isinstance(fields, dict) else {}
     error_type, message = str(fields.get("type", "")), str(fields.get("message", "")) or None
     kind = _BY_TYPE.get((response.status, error_type))
@@ -84,7 +84,7 @@ def error_for_token_response(response: HttpResponse) -> CatalogError:
 
 def name_realm(error: CatalogError, response: HttpResponse) -> CatalogError:
     """Return the error, with a hint if it may be about an unknown realm: Polaris answers as to a path that it does not have."""
-    if response.status == 404 and not isinstance(response.error_object.get("error"), dict):
+    if response.status == 404 and not isinstance(response.lenient_object.get("error"), dict):
         error.hint = (
             "check polaris.realm, polaris.endpoint and polaris.token_url: a 404 in this form also means an unknown realm"
         )

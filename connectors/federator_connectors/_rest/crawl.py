@@ -7,6 +7,7 @@ of tables the namespace is read again, because a server may list a missing names
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from federator.connector import Catalog, CatalogError, NamespaceNotFound, Shard
@@ -23,8 +24,8 @@ def plan_shards(protocol: RestProtocol, fan_out: FanOut, depth: int | None) -> l
 
     ``depth`` is the number of namespace levels above each table; None: any number.
 
-    Raise CatalogError if the root cannot be listed. A missing namespace may be listed as empty, because reading the shard checks the
-    namespace again.
+    Raise CatalogError if the root cannot be listed. It does no harm if the server lists a missing namespace as empty: ``read_shard``
+    checks whether the namespace exists.
     """
 
     def list_children(path: Path) -> list[str]:
@@ -32,7 +33,7 @@ def plan_shards(protocol: RestProtocol, fan_out: FanOut, depth: int | None) -> l
 
     root = protocol.list_namespaces(ROOT)
     listings = {ROOT: root, **walk_namespaces(root, list_children, fan_out)}
-    groups = distribute(list(listings), -(-len(listings) // _NAMESPACES_PER_SHARD))
+    groups = distribute(list(listings), math.ceil(len(listings) / _NAMESPACES_PER_SHARD))
     return [Shard(group, {path: listings[path] for path in group}) for group in groups]
 
 
@@ -61,6 +62,10 @@ def _read_children(
     catalog: Catalog, namespace: Path, listing: list[str] | CatalogError, tables: list[str] | CatalogError,
     coverage: CoverageBuilder, fan_out: FanOut,
 ) -> Iterator[Record]:  # fmt: skip
+    """Yield the records of a namespace's children: those of ``listing``, its child namespaces, and of ``tables``.
+
+    Raise the error of a listing that failed, which makes the coverage incomplete.
+    """
     if isinstance(listing, NamespaceNotFound):
         raise listing
     children = [] if isinstance(listing, CatalogError) else [(*namespace, name) for name in sorted(listing)]

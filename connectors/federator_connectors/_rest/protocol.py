@@ -82,26 +82,27 @@ def format_path(path: Path) -> str:
     return path_key(path) or "the root"
 
 
-def list_all_names(read_page: Callable[[str | None], HttpResponse], items: str, token: str) -> list[str]:
-    """Return the names under the field ``items`` of all pages, without duplicates.
+def list_all_names(read_page: Callable[[str | None], HttpResponse], names_field: str, token_field: str) -> list[str]:
+    """Return the names of all pages, without duplicates. ``read_page`` gets the token of the page, None for the first one.
 
-    ``token`` is the field with the next page's token, which is empty or null on the last page. Raise Internal for a page without
+    ``names_field`` is the field of a response with the list of names. ``token_field`` is the one with the token of the next page,
+    which is empty or null on the last page. Raise Internal for a page without
     the list, for names that are not texts, and for a repeated token.
     """
     # Creations between two pages can move a name to a later page, so duplicates are dropped.
     names: dict[str, None] = {}
     tokens: PageTokens | None = None
-    following: str | None = None
+    next_token: str | None = None
     while True:
-        response = read_page(following)
+        response = read_page(next_token)
         tokens, known = tokens or PageTokens(response.operation), len(names)
-        names.update(dict.fromkeys(response.require_shape({items: [str]})[items]))
-        following = tokens.following(response.json_object.get(token), added=len(names) - known)
-        if following is None:
+        names.update(dict.fromkeys(response.require_shape({names_field: [str]})[names_field]))
+        next_token = tokens.following(response.json_object.get(token_field), added=len(names) - known)
+        if next_token is None:
             return list(names)
 
 
 def location_in(response: HttpResponse) -> str | None:
     """Return the location in the response to a declaration. None without an absolute one: some servers send none or a relative one."""
-    location = response.error_object.get("location")
+    location = response.lenient_object.get("location")
     return location if isinstance(location, str) and is_location(location) else None

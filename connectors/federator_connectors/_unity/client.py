@@ -28,7 +28,7 @@ Native = Mapping[str, Any]
 Omitted = Callable[[], None]
 
 #: requested rows per page; the open-source server never sends more
-PAGE = 100
+PAGE_SIZE = 100
 # Characters that no Unity server allows in a name. Joined by periods, such a name would address another object.
 _IMPOSSIBLE = re.compile(r"[\x00-\x20./\x7f]")
 
@@ -194,7 +194,7 @@ class UnityClient:
         token: str | None = None
         names: set[str] = set()
         while True:
-            response = self._http.get(path, {**query, "max_results": PAGE, "page_token": token}, about=about)
+            response = self._http.get(path, {**query, "max_results": PAGE_SIZE, "page_token": token}, about=about)
             known = len(names)
             if response.json_object.keys() <= {"next_page_token"}:
                 omitted()

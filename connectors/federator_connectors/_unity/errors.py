@@ -91,7 +91,7 @@ def error_for_token_response(response: HttpResponse) -> CatalogError:
 
 def error_for_response(response: HttpResponse) -> CatalogError:
     """Return the CatalogError for a response without success."""
-    fields = response.error_object
+    fields = response.lenient_object
     code, message = str(fields.get("error_code") or ""), str(fields.get("message") or "")
     text = f"{code}: {message}" if code and message else message or code or None
     match = _OBJECT_PATTERN.match(message) if code in ("NOT_FOUND", "ALREADY_EXISTS") else None

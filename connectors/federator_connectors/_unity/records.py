@@ -16,6 +16,7 @@ EXTERNAL = "EXTERNAL"
 #: Unity has no format for Lance; the Lance spec requires this one instead
 DATA_SOURCE_FORMAT = "TEXT"
 
+# Characters besides letters and digits that stay as they are in the path of a URI.
 _UNENCODED = "/!$&'()*+,;=:@~"
 _FILE_URI = re.compile(r"file:(?:[A-Za-z0-9._/!$&'()*+,;=:@~-]|%[0-9A-Fa-f]{2})*|/[A-Za-z0-9._/!$&'()*+,;=:@~-]*")
 
@@ -125,6 +126,7 @@ _PREFIX = "federator."
 _KEY = re.compile(r"federator\.[a-z]+")
 # Values are percent-encoded, so that they contain neither spaces nor brackets.
 _LINE = re.compile(r"(?:\A|\n)\[federator(?P<pairs>(?: [a-z]+=[^\s\[\]]*)+)\]\Z")
+# Characters of values that are not encoded, so that people can read a marker.
 _READABLE = "$:,/"
 
 

@@ -31,6 +31,7 @@ def change_namespace_properties(
         desired = namespace_from_properties(
             before.source, before.path, _merge_properties(namespace_to_properties(before), updates, removals)
         )
+        # The catalog's own id is not among the properties.
         return catalog.update_namespace(before, replace(desired, native_id=before.native_id))
 
 

@@ -91,6 +91,7 @@ def _source(scope: Mapping[str, object]) -> str | None:
     """Return the source of the id in a protocol path; None if there is no id, or if it is the root."""
     raw = scope.get("raw_path") or str(scope["path"]).encode()
     parts = raw.decode("latin-1").split("/") if isinstance(raw, bytes) else []
+    # "", "v1", "table" or "namespace", the id, the operation
     if len(parts) < 5 or f"/{parts[1]}" != PREFIX:
         return None
     query = scope.get("query_string", b"")

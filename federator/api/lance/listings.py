@@ -11,12 +11,12 @@ from federator.views import listing
 
 
 def list_child_namespaces(index: Index, settings: Settings, scopes: Scopes, path: Path, *, after: str, size: int) -> list[str]:
-    """Return up to ``size`` + 1 names of child namespaces, sorted; of the root, the sources.
+    """Return the first ``size`` + 1 names of child namespaces after the name ``after``, sorted; of the root, the sources.
 
     Raise NamespaceNotFound, or PermissionDenied or ServiceUnavailable if the last crawl could not list the namespace.
     """
     if not path:
-        return [name for name in sorted(settings.sources) if name > after and scopes.is_visible((name,))]
+        return [name for name in sorted(settings.sources) if name > after and scopes.is_visible((name,))][: size + 1]
     namespace = resolve_namespace(index, settings, scopes, path)
     with index.read() as connection:
         names = listing.list_namespace_names(
@@ -38,8 +38,11 @@ def list_child_tables(
     written: bool = False,
     managed: bool = False,
 ) -> list[str]:
-    """Return up to ``size`` + 1 names of a namespace's tables; the root has none. ``written`` omits tables that are only declared,
-    ``managed`` includes tables that their catalog manages. Raise the same errors as ``list_child_namespaces``."""
+    """Return the first ``size`` + 1 names of a namespace's tables after the name ``after``, sorted; the root has none.
+
+    ``written`` omits tables that are only declared, ``managed`` includes tables that their catalog manages. Raise the same errors as
+    ``list_child_namespaces``.
+    """
     if not path:
         return []
     namespace = resolve_namespace(index, settings, scopes, path)

@@ -45,6 +45,7 @@ async def query_table(id: TableId, data: TableReaderDep, body: QueryBody) -> Res
         file = stack.enter_context(await run_in_threadpool(data.pool.open_file))
         await data.run_on(handle, "query", query=body_fields(body), output=str(file.path))
         response = SpooledResponse(file, ARROW_FILE)
+        # The response closes the file once it is sent.
         stack.pop_all()
         return response
 

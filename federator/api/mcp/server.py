@@ -63,6 +63,7 @@ class FederatorMcp(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
+        # The SDK reports an unknown tool.
         unknown = arguments.keys() - self._parameters.get(name, arguments).keys()
         if unknown:
             names = ", ".join(self._parameters[name]) or "none"

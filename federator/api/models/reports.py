@@ -9,8 +9,10 @@ from federator.store.reports import StoredReport
 
 
 class Reports(ResponseModel):
+    """A page of reports, newest first."""
+
     reports: list[StoredReport]
-    next: str | None
+    next: str | None = Field(description="cursor of the next page; null: last page")
 
 
 class ReportRequest(BaseModel):

@@ -43,7 +43,7 @@ class CreatedToken(TokenView):
 
 
 class TokenRequest(BaseModel):
-    """A request for a token. Without scopes, it sees nothing."""
+    """A request for a token. A token without scopes sees nothing."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"name": "ci", "role": "operator", "scopes": ["lake_hive$sales"]}}

@@ -106,4 +106,5 @@ def _get_visible_job(settings: Settings, visibility: Visibility, name: str) -> J
 def _queue_control(index: Index, settings: Settings, visibility: Visibility, name: str, kind: str) -> requests.Request:
     _get_visible_job(settings, visibility, name)
     with index.write() as connection:
+        # Not ``queue_once``: between two equal requests may be one of the opposite, which the second one ends.
         return queue_bounded(connection, kind, {"job": name}, visibility.name)

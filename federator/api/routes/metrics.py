@@ -26,7 +26,9 @@ router = APIRouter()
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The metrics, in the requested text format", "content": {"text/plain": {}}}
 }
-_STATES = ("ok", "partial", "failed")
+# States of a crawl, and of coverage, that are reported even if no source or namespace has them.
+_CRAWL_STATES = ("ok", "partial", "failed")
+_COVERAGE_STATES = ("complete", "failed")
 
 
 @router.get("/metrics", response_class=Response, responses={**_TEXT, **problem_docs(403)}, summary="Metrics for Prometheus")
@@ -42,6 +44,8 @@ def get_metrics(request: Request, index: IndexDep, principal: PrincipalDep) -> R
 
 
 class _MetricsCollector(Collector):
+    """The metrics of one scrape. Each method yields those of one part of the service."""
+
     def __init__(self, counts: metrics.ServiceMetrics) -> None:
         self._counts = counts
 
@@ -51,6 +55,8 @@ class _MetricsCollector(Collector):
         yield from self._mirrors()
         yield from self._service()
         yield from self._drift()
+        yield from self._leases()
+        yield from self._notifications()
         yield from self._catalogs()
 
     def _sources(self) -> Iterator[Metric]:
@@ -65,10 +71,10 @@ class _MetricsCollector(Collector):
         for source in self._counts.sources:
             if source.age is not None:
                 fresh.add_metric([source.name], source.age)
-            for name in dict.fromkeys((*_STATES, source.state)):
-                state.add_metric([source.name, name], float(name == source.state))
-            for name in dict.fromkeys(("complete", "failed", *source.namespaces)):
-                namespaces.add_metric([source.name, name], source.namespaces.get(name, 0))
+            for crawl_state in dict.fromkeys((*_CRAWL_STATES, source.state)):
+                state.add_metric([source.name, crawl_state], float(crawl_state == source.state))
+            for coverage_state in dict.fromkeys((*_COVERAGE_STATES, *source.namespaces)):
+                namespaces.add_metric([source.name, coverage_state], source.namespaces.get(coverage_state, 0))
             tables.add_metric([source.name], source.tables)
         yield from (fresh, state, namespaces, tables)
 
@@ -125,11 +131,17 @@ class _MetricsCollector(Collector):
             }
             for labels, number in sorted(numbers.items()):
                 drift.add_metric(list(labels), number)
+        yield drift
+
+    def _leases(self) -> Iterator[Metric]:
         held = GaugeMetricFamily("federator_lease_held", "1 if a process holds the lease", labels=["lease"])
         taken = CounterMetricFamily("federator_lease_taken", "Number of times a lease was taken", labels=["lease"])
-        for name, (is_held, number) in sorted(self._counts.leases.items()):
-            held.add_metric([name], float(is_held))
-            taken.add_metric([name], number)
+        for name, lease in sorted(self._counts.leases.items()):
+            held.add_metric([name], float(lease.is_held))
+            taken.add_metric([name], lease.times_taken)
+        yield from (held, taken)
+
+    def _notifications(self) -> Iterator[Metric]:
         by_state = GaugeMetricFamily(
             "federator_notifications", "Notifications by state; sent ones are kept for 30 days",
             labels=["channel", "state"],
@@ -140,7 +152,7 @@ class _MetricsCollector(Collector):
                 by_state.add_metric([channel, state], counted.get((channel, state), 0))
         waiting = GaugeMetricFamily("federator_notices_waiting", "Notices that are not yet matched with the channels")
         waiting.add_metric([], self._counts.notices)
-        yield from (drift, held, taken, by_state, waiting)
+        yield from (by_state, waiting)
 
     def _catalogs(self) -> Iterator[Metric]:
         latency = HistogramMetricFamily(

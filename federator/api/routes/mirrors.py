@@ -64,10 +64,10 @@ def _mirror_model(index: Index, settings: Settings, visibility: Visibility, name
         newest = plans.list_visible_plans(connection, visibility, mirror=name, limit=1)
         held = plans.list_visible_plans(connection, visibility, mirror=name, state="held", limit=_MAX_HELD)
         job = job_states.list_job_states(connection).get(f"sync:{name}", job_states.JobState())
-        staged = runs.find_last_run_of_mirror(connection, visibility, name)
+        last_run_id = runs.find_last_run_of_mirror(connection, visibility, name)
         tables, namespaces = ledger.count_tables(connection, name), ledger.count_namespaces(connection, name)
-    # Run ids sort by time. A plan keeps the run that made it first, while later runs may find and apply the same one.
-    run_ids = filter(None, [staged, *(plan.run_id for plan in newest), job.last_run_id])
+    # Run ids sort by time, so the greatest is the newest. A plan has the id of the run that made it first; later runs may apply it.
+    run_ids = filter(None, [last_run_id, *(plan.run_id for plan in newest), job.last_run_id])
     run = _visible_run(index, visibility, max(run_ids, default=None))
     return Mirror.model_validate({
         "name": name,
@@ -93,7 +93,7 @@ def _state(held: Sequence[PlanSummary], last_run: Run | None) -> str:
         return "held"
     if last_run is None:
         return "never"
-    # Any mirror's plan holds a run. This mirror's does not.
+    # A run is "held" if the plan of any of its mirrors is. The plan of this mirror is not.
     return "ok" if last_run.state == "held" else last_run.state
 
 

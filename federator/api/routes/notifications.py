@@ -44,8 +44,8 @@ def get_notifications(
         rows = notifications.list_notifications(
             connection, state=state, channel=channel_name, before=after or None, limit=limit + 1
         )
-    end = encode_cursor(listing, rows[limit - 1].id) if len(rows) > limit else None
-    return etag_response(request, NotificationPage(notifications=rows[:limit], next=end))
+    next_cursor = encode_cursor(listing, rows[limit - 1].id) if len(rows) > limit else None
+    return etag_response(request, NotificationPage(notifications=rows[:limit], next=next_cursor))
 
 
 @router.post(

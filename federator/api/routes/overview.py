@@ -58,7 +58,7 @@ def build_overview(index: Index, settings: Settings, principal: Principal, visib
         )  # fmt: skip
         drift = overview.count_drift(connection, principal.scopes)
         active_runs = runs.count_active_runs(connection, visibility)
-    states = {name: {state: group.count for state, group in found.items()} for name, found in groups.items()}
+    states = {name: {state: group.count for state, group in by_state.items()} for name, by_state in groups.items()}
     return Overview(
         tables=sum(source.tables for source in sources),
         states=dict(sorted(sum((Counter(counts) for counts in states.values()), Counter[str]()).items())),
@@ -85,7 +85,7 @@ def get_overview_history(
     with index.read() as connection:
         crawl_days = crawl_history.list_crawl_days(connection, principal.scopes, since=first.timestamp())
     body = OverviewHistory(
-        since=first.date().isoformat(), sources=[SourceHistory(source=name, days=each) for name, each in crawl_days.items()],
+        since=first.date().isoformat(), sources=[SourceHistory(source=name, days=by_day) for name, by_day in crawl_days.items()],
         freshness=list_source_freshness(index, principal.scopes, crawl_days),
     )  # fmt: skip
     return etag_response(request, body)
@@ -96,7 +96,7 @@ def snooze_attention(
     key: Key, spec: SnoozeRequest, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep
 ) -> AttentionItem:
     """Hide an entry of `attention` from the principal until it changes, at the longest for the given hours. It stays in the response,
-    with the field `snoozed_until`. Others see it as before. It is an audit event, but for a repeated request."""
+    with the field `snoozed_until`. Others see it as before. An audit event records it, unless the same request is repeated."""
     item = _find_item(key, index, settings, principal, visibility)
     if item.digest != spec.digest:
         raise StateError(f"{key} has changed since it was read", hint="read GET /api/v1/overview again")
@@ -110,7 +110,7 @@ def snooze_attention(
 def end_snooze(
     key: Key, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep
 ) -> AttentionItem:
-    """Show an entry of `attention` to the principal again. It is an audit event if the entry was snoozed."""
+    """Show an entry of `attention` to the principal again. An audit event records it, if the entry was snoozed."""
     item = _find_item(key, index, settings, principal, visibility)
     snoozes.delete_snooze(index, principal.name, key)
     audit.seal_pending(index)
@@ -126,6 +126,7 @@ def _find_item(key: str, index: Index, settings: Settings, principal: Principal,
 
 
 def _health(source: Source, states: dict[str, int], since: float | None) -> SourceHealth:
+    """Return a source with its tables by verification state, and the time since which its crawl is overdue."""
     fields = {name: getattr(source, name) for name in Source.model_fields}
     return SourceHealth(**fields, states=states, overdue_since=since)
 

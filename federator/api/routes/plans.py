@@ -92,8 +92,10 @@ def get_plans(
             connection, visibility, mirror=mirror_name, state=state, run=run_id, digest=digest, after=after, limit=limit + 1
         )
     summaries = visible[:limit]
-    end = json.dumps([summaries[-1].created_at, summaries[-1].digest]) if len(visible) > limit else None
-    next_cursor = encode_cursor(listing, end, scopes=visibility.scopes) if end is not None else None
+    next_cursor = None
+    if len(visible) > limit:
+        last_position = json.dumps([summaries[-1].created_at, summaries[-1].digest])
+        next_cursor = encode_cursor(listing, last_position, scopes=visibility.scopes)
     source_freshness = list_source_freshness(
         index, visibility.scopes, {name for plan in summaries for name in _plan_sources(settings, plan.mirror)}
     )
@@ -224,5 +226,8 @@ def _waiting(release: Release) -> list[WaitingChange]:
 
 def _plan_sources(settings: Settings, mirror: str) -> list[str]:
     """Return the sources of a plan's mirror as it is configured now, or the target of a plan of declarations by a user."""
-    target, configured = user_plan_target(mirror), settings.mirrors.get(mirror)
-    return [target] if target is not None else [configured.origin, configured.target] if configured is not None else []
+    target = user_plan_target(mirror)
+    if target is not None:
+        return [target]
+    configured = settings.mirrors.get(mirror)
+    return [configured.origin, configured.target] if configured is not None else []

@@ -18,8 +18,8 @@ from federator.api.problems import RequestRejected
 from federator.api.rate_limit import RequestRateLimiter
 from federator.api.sessions import BrowserSession, SessionAuthenticator
 from federator.api.sign_in import SIGN_IN_SECONDS, UNKNOWN_PERSON, SignIn, SignInRefused
-from federator.connector import ConfigError, FederatorError
-from federator.connector.options import read_secret, resolve_reference
+from federator.connector import FederatorError
+from federator.connector.options import resolve_secret
 from federator.settings import Settings
 from federator.settings.oidc import CALLBACK_PATH, SignInSettings
 from federator.store import Index, sessions
@@ -27,7 +27,7 @@ from federator.store import Index, sessions
 LOGIN_PATH, LOGOUT_PATH = "/auth/login", "/auth/logout"
 #: paths that a browser requests before a person is signed in
 OPEN_PATHS = ("/", LOGIN_PATH, CALLBACK_PATH)
-# Refused callbacks in the audit log of one process.
+# The rate at which one process records refused callbacks in the audit log, and how many it records at once.
 _RECORDS_PER_SECOND, _RECORDS_AT_ONCE = 0.2, 50
 _log = logs.get_logger(__name__)
 
@@ -44,29 +44,28 @@ def install_sign_in(app: FastAPI, settings: Settings, index: Index) -> SessionAu
 
     authenticator = SessionAuthenticator(index, oidc, oidc.sign_in)
     sign_in = SignIn(oidc, oidc.sign_in, JwtVerifier(oidc), client_secret=_read_client_secret(settings, oidc.sign_in))
-    app.include_router(_Routes(index, sign_in, authenticator, Cookie("sign-in", oidc.sign_in)).router())
+    app.include_router(_Routes(index, sign_in, authenticator, Cookie("sign-in", oidc.sign_in)).build_router())
     return authenticator
 
 
 def _read_client_secret(settings: Settings, sign_in: SignInSettings) -> str | None:
     if sign_in.client_secret is None:
         return None
-    where = f"{settings.path}: [serve.oidc.sign_in] client_secret"
-    try:
-        return read_secret(resolve_reference(sign_in.client_secret, where=where))
-    except ValueError as error:
-        raise ConfigError(f"{where}: not {error}") from None
+    return resolve_secret(sign_in.client_secret, where=f"{settings.path}: [serve.oidc.sign_in] client_secret")
 
 
 class _Routes:
+    """The routes. ``cookie`` carries an unfinished sign-in from ``login`` to ``callback``; the session has another one."""
+
     def __init__(self, index: Index, sign_in: SignIn, authenticator: SessionAuthenticator, cookie: Cookie) -> None:
         self._index, self._sign_in, self._sessions, self._cookie = index, sign_in, authenticator, cookie
         # Routes run in threads, and the limiter is not safe for them.
         self._recording = threading.Lock()
         self._record_limiter = RequestRateLimiter(_RECORDS_PER_SECOND, _RECORDS_AT_ONCE)
+        # Refusals beyond the rate since the last recorded one, which the next recorded one reports.
         self._unrecorded = 0
 
-    def router(self) -> APIRouter:
+    def build_router(self) -> APIRouter:
         router = APIRouter(include_in_schema=False)
         for path, route in ((LOGIN_PATH, self.login), (CALLBACK_PATH, self.callback)):
             router.add_api_route(path, route, methods=["GET"], response_class=Response, dependencies=[HOLD_PROVIDER_SHARE])
@@ -74,7 +73,7 @@ class _Routes:
         return router
 
     def login(self, return_to: Annotated[str, Query(max_length=1000)] = "/", *, fresh: bool = False) -> Response:
-        """Send the browser to the identity provider. ``fresh``: also a person who is signed in there enters credentials."""
+        """Send the browser to the identity provider. ``fresh``: it asks for credentials even if the person is signed in there."""
         try:
             started = self._sign_in.start(return_to, fresh=fresh)
         except FederatorError as error:
@@ -97,7 +96,7 @@ class _Routes:
         return response
 
     def _finish(self, request: Request) -> Response:
-        earlier = self._sessions.cookie.read(request.headers)
+        earlier_session = self._sessions.cookie.read(request.headers)
         grant, return_to = self._sign_in.finish(request.query_params, self._cookie.read(request.headers))
         try:
             principal = grant_principal(self._sessions.settings, grant)
@@ -105,7 +104,7 @@ class _Routes:
             raise self._refuse_person(grant, "role") from None
         if not principal.scopes.prefixes:
             raise self._refuse_person(grant, "scopes")
-        secret = self._sessions.sign_in(grant, principal, replaced=earlier)
+        secret = self._sessions.sign_in(grant, principal, replaced=earlier_session)
         response = Response(status_code=303, headers={"Location": return_to, **NO_STORE})
         self._sessions.cookie.set(response, secret, self._sessions.limits.lifetime)
         return response
@@ -121,6 +120,7 @@ class _Routes:
         """Record a refusal in the audit log. Anybody can send callbacks, so beyond a rate they are only counted."""
         actor, reason = (error.actor, error.reason) if isinstance(error, SignInRefused) else (UNKNOWN_PERSON, error.message)
         with self._recording:
+            # One bucket for all of them: nobody is known yet.
             wait_seconds = self._record_limiter.try_acquire("")
             if wait_seconds:
                 self._unrecorded += 1

@@ -91,8 +91,8 @@ def get_coverage(
             after=after.removeprefix("=") if after else None,
             limit=limit + 1,
         )
-    end = encode_cursor(listing, "=" + rows[limit - 1].key, revision, scopes=scopes) if len(rows) > limit else None
-    response = SourceCoverage(freshness=fresh, namespaces=[_coverage_model(entry) for entry in rows[:limit]], next=end)
+    next_cursor = encode_cursor(listing, "=" + rows[limit - 1].key, revision, scopes=scopes) if len(rows) > limit else None
+    response = SourceCoverage(freshness=fresh, namespaces=[_coverage_model(entry) for entry in rows[:limit]], next=next_cursor)
     return etag_response(request, response, revision)
 
 
@@ -120,12 +120,13 @@ def list_sources(index: Index, settings: Settings, scopes: Scopes) -> list[Sourc
 
 def _source_model(name: str, view: tree.SourceView | None, settings: Settings) -> Source:
     configured = settings.sources.get(name)
-    names = ("revision", "state", "message", "crawled_at", "published_at")
-    never = {"revision": 0, "state": "never", "message": None, "crawled_at": None, "published_at": None}
-    fresh = Freshness(source=name, **({key: getattr(view, key) for key in names} if view else never))
+    if view is None:
+        freshness = Freshness(name, 0, "never", None, None, None)
+    else:
+        freshness = Freshness(name, view.revision, view.state, view.message, view.crawled_at, view.published_at)
     return Source(
         name=name,
-        impl=view.impl if view else configured.impl if configured else "",
+        impl=view.impl if view else (configured.impl if configured else ""),
         configured=configured is not None,
         schedule=configured.schedule if configured else None,
         namespaces=view.namespaces if view else 0,
@@ -133,5 +134,5 @@ def _source_model(name: str, view: tree.SourceView | None, settings: Settings) -
         failed_namespaces=view.failed_namespaces if view else 0,
         carried_namespaces=view.carried if view else 0,
         full_at=view.full_at if view else None,
-        freshness=fresh,
+        freshness=freshness,
     )

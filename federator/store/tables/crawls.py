@@ -53,7 +53,7 @@ revision = Table(
     Index("ix_revision_run", "run_id"),
 )  # fmt: skip
 
-# A part of a draft that a Spark task has written: its records, their folded digest, and its tables without a search entry.
+# A part of a draft that a Spark task has written: the number of its records, and their folded digest.
 draft_part = Table(
     "draft_part", metadata,
     Column("source", Text, nullable=False),
@@ -61,10 +61,13 @@ draft_part = Table(
     Column("part", Integer, nullable=False),
     Column("records", Integer, nullable=False),
     Column("digest", BigInteger, nullable=False),
+    # Number of the tables without a search entry.
     Column("unindexed", Integer, nullable=False),
     PrimaryKeyConstraint("source", "number", "part"),
 )  # fmt: skip
 
+# What each part of a source's identity was (``planning.identity``): ``scope`` and ``value`` are a part, ``state`` says whether it was
+# accepted, or reported and not yet confirmed.
 source_identity = Table(
     "source_identity", metadata,
     Column("source", Text, nullable=False),
@@ -139,6 +142,7 @@ coverage = Table(
     Index("ix_coverage_revision", "valid_from", "source"),
 )  # fmt: skip
 
+# The misses of a table that a ledger names as origin: a JSON list of times.
 absence = Table(
     "absence", metadata,
     Column("source", Text, nullable=False),

@@ -1,4 +1,4 @@
-"""Tables of the mirrors: ledger, plans, approvals and journal."""
+"""Tables of the mirrors: ledger, plans, approvals and journal. Paths are path keys; times are in seconds since the epoch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from sqlalchemy import Column, Double, Index, Integer, PrimaryKeyConstraint, Sma
 
 from federator.store.tables.base import metadata
 
+# One owned object. ``op_id`` and ``run_id`` are of the last write to it, and the digests of the records and the mirror's mapping then.
+# ``declared`` is JSON: the part of the target's record that comes from the mirror.
 ledger = Table(
     "ledger", metadata,
     Column("mirror", Text, nullable=False),
@@ -31,6 +33,7 @@ ledger = Table(
     Index("ix_ledger_place", "target_source", "canonical"),
 )  # fmt: skip
 
+# ``body`` is the plan as JSON, ``guarded`` the digest of its guarded set.
 plan = Table(
     "plan", metadata,
     Column("digest", Text, primary_key=True),
@@ -46,6 +49,7 @@ plan = Table(
     Index("ix_plan_mirror", "mirror", "created_at"),
 )  # fmt: skip
 
+# The approval of a change: ``evidence`` is the change's digest, ``guards`` (JSON) held it, ``plan`` is the plan that was approved.
 approval = Table(
     "approval", metadata,
     Column("mirror", Text, nullable=False),
@@ -57,6 +61,8 @@ approval = Table(
     PrimaryKeyConstraint("mirror", "evidence"),
 )  # fmt: skip
 
+# An intent and its outcome (``store.journal.StoredIntent``). ``seq`` is the number of the change in its plan, ``saved`` the native
+# object that a recreate replaces, and ``writer`` the lease of the process of a direct write.
 journal = Table(
     "journal", metadata,
     Column("op_id", Text, primary_key=True),

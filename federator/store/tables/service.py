@@ -1,4 +1,7 @@
-"""Tables of the service: runs, audit, leases, requests, notifications, metrics, tokens, sessions and the search index."""
+"""Tables of the service: runs, audit, leases, requests, notifications, metrics, tokens, sessions and the search index.
+
+The module of ``store/`` with the name of a table reads and writes it, and explains its columns. Times are in seconds since the epoch.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ run = Table(
     Index("ix_run_started", "started_at"),
 )  # fmt: skip
 
+# The result of a run for one source.
 run_source = Table(
     "run_source", metadata,
     Column("run_id", Text, nullable=False),
@@ -40,6 +44,7 @@ run_source = Table(
     PrimaryKeyConstraint("run_id", "source"),
 )  # fmt: skip
 
+# A stage of a run, for one subject: a source, a mirror, a storage root or a report.
 run_stage = Table(
     "run_stage", metadata,
     Column("run_id", Text, nullable=False),
@@ -54,12 +59,14 @@ run_stage = Table(
     PrimaryKeyConstraint("run_id", "stage", "subject"),
 )  # fmt: skip
 
+# Audit events in the transaction that they are about. Sealing moves them to ``audit_event``.
 audit_outbox = Table(
     "audit_outbox", metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
     Column("event", Text, nullable=False),
 )  # fmt: skip
 
+# The chain: ``event`` is the sealed JSON, ``previous`` the digest of the event before.
 audit_event = Table(
     "audit_event", metadata,
     Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
@@ -76,6 +83,7 @@ audit_event = Table(
     Index("ix_audit_event_kind", "kind", "seq"),
 )  # fmt: skip
 
+# A recorded head; ``anchored_at`` is set once it was published.
 audit_head = Table(
     "audit_head", metadata,
     Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
@@ -86,6 +94,7 @@ audit_head = Table(
     Column("anchored_at", Double),
 )  # fmt: skip
 
+# ``token`` is the fencing token, which each new holder increases.
 lease = Table(
     "lease", metadata,
     Column("name", Text, primary_key=True),
@@ -94,6 +103,7 @@ lease = Table(
     Column("expires_at", Double, nullable=False),
 )  # fmt: skip
 
+# ``files`` is JSON: the names and sizes of the files in ``directory``.
 report = Table(
     "report", metadata,
     Column("id", Text, primary_key=True),
@@ -106,6 +116,7 @@ report = Table(
     Index("ix_report_name", "name", "id"),
 )  # fmt: skip
 
+# The state of each job: whether it is paused, and its last run.
 schedule_state = Table(
     "schedule_state", metadata,
     Column("job", Text, primary_key=True),
@@ -114,6 +125,7 @@ schedule_state = Table(
     Column("last_started_at", Double),
 )  # fmt: skip
 
+# A queued demand for a run or a control action. ``argument`` is JSON.
 request = Table(
     "request", metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
@@ -126,6 +138,7 @@ request = Table(
     Index("ix_request_state", "state", "id"),
 )  # fmt: skip
 
+# The outbox of notifications: events that no channel was matched with yet.
 notice = Table(
     "notice", metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
@@ -139,6 +152,7 @@ notice = Table(
     Column("message", Text, nullable=False),
 )  # fmt: skip
 
+# ``grouped`` is the key of its group of notices, ``body`` its content as JSON.
 notification = Table(
     "notification", metadata,
     Column("id", Text, primary_key=True),
@@ -156,6 +170,7 @@ notification = Table(
     Index("ix_notification_state", "state", "due_at"),
 )  # fmt: skip
 
+# Calls to catalogs by duration: ``bucket`` is the upper bound of the duration, as in the metric.
 catalog_call = Table(
     "catalog_call", metadata,
     Column("source", Text, nullable=False),
@@ -175,12 +190,14 @@ catalog_error = Table(
     PrimaryKeyConstraint("source", "operation", "code"),
 )  # fmt: skip
 
+# Single values of the deployment, such as its fingerprint.
 deployment = Table(
     "deployment", metadata,
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )  # fmt: skip
 
+# An API token; ``digest`` is the SHA-256 of its secret.
 token = Table(
     "token", metadata,
     Column("name", Text, primary_key=True),
@@ -195,6 +212,7 @@ token = Table(
     Index("ux_token_digest", "digest", unique=True),
 )  # fmt: skip
 
+# A session of a browser; ``digest`` is the SHA-256 of its cookie.
 session = Table(
     "session", metadata,
     Column("digest", Text, primary_key=True),

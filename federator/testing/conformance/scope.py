@@ -58,6 +58,7 @@ class ScopedCatalog(OpenedCatalog):
     def __init__(self, catalog: Catalog, scope: Scope) -> None:
         super().__init__(catalog, CallMeter())
         self._scope = scope
+        # On the instance: it differs by the catalog that is confined.
         self.__dict__["thread_safe"] = catalog.thread_safe
 
     def create_namespace(self, record: NamespaceRecord) -> NamespaceRecord:

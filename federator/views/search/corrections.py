@@ -13,8 +13,10 @@ from federator.views.search.spelling import allowed_typos
 from federator.views.search.terms import Term
 from federator.views.search.vocabulary import Vocabulary
 
-#: a search that finds fewer tables is compared with corrected ones: the most of these, and the most that are returned
-FEW_RESULTS, MAX_TRIED, MAX_RETURNED = 5, 6, 3
+#: a search that finds fewer tables than this is compared with corrected ones
+FEW_RESULTS = 5
+#: the most corrected queries that are tried, and that are returned
+MAX_TRIED, MAX_RETURNED = 6, 3
 #: the most words of a query that are corrected
 MAX_WORDS = 4
 
@@ -72,9 +74,11 @@ def near_words(vocabulary: Vocabulary, words: list[str]) -> NearWords:
 
 
 def _correct_text(text: str, query: Query, corrections: Mapping[str, str]) -> str:
+    """Return the query's text with corrected words. All other characters stay as they were typed."""
     corrected, last = "", 0
     for term, _ in list_correctable(query):
         begin = text.index(":", term.start) + 1 if term.field else term.start
+        # A term with several words is listed once for each.
         if begin < last:
             continue
         for start, end, word in lexemes.iter_word_spans(text[begin : term.end]):

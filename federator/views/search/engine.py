@@ -203,7 +203,9 @@ def _read_ranks(
     capped = any((row["candidates"] or 0) > context.most for _, row in ranked)
     counts = counted.facets() if counted is not None else None
     complete = end is None and not capped and not rank and position == _BEGIN
-    total = total_of(counts) if counts is not None else Total(len(page_rows), exact=True) if complete else None
+    total = Total(len(page_rows), exact=True) if complete else None
+    if counts is not None:
+        total = total_of(counts)
     return SearchPage(_make_hits(context, page_rows), end, counts, capped, total=total)
 
 

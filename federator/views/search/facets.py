@@ -33,7 +33,8 @@ class Total:
 
 @dataclass(slots=True)
 class FacetCounter:
-    """Counts matches by facet, the best ranks first, until it has more than ``MAX_COUNTED`` candidates or a sample.
+    """Counts matches by facet, the best ranks first, until it is ``full``: it has more than ``MAX_COUNTED`` candidates, or those of a
+    rank were only a sample.
 
     ``candidates`` may exceed ``total``, because not all candidates are published.
     """

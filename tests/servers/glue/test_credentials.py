@@ -125,7 +125,7 @@ def test_nothing_makes_a_write_be_sent_twice(
 
 def test_an_assumed_role_is_renewed_before_it_expires(glue_account: GlueAccount, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    plain = Clients._sts
+    plain = Clients._create_sts_client
 
     def spied(clients: Clients, session: Any, region: str | None) -> Any:
         made = plain(clients, session, region)
@@ -138,7 +138,7 @@ def test_an_assumed_role_is_renewed_before_it_expires(glue_account: GlueAccount,
         made.meta.events.register("provide-client-params.sts.AssumeRole", note)
         return made
 
-    monkeypatch.setattr(Clients, "_sts", spied)
+    monkeypatch.setattr(Clients, "_create_sts_client", spied)
     clock = [datetime.now(UTC)]
     role = f"arn:aws:iam::{glue_account.account_id}:role/reader"
     settings = CONNECTOR.parse_settings({

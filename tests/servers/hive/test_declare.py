@@ -17,7 +17,7 @@ from federator.connector import (
     TableNotFound,
 )
 from federator.connector.errors import UnfinishedDeclaration
-from federator.connector.operation import operation
+from federator.connector.operation import attribute_calls
 from federator.model import Path, TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
@@ -81,10 +81,10 @@ def test_an_unfinished_declaration_is_no_table(catalog: HiveCatalog, metastore: 
 def test_only_its_own_operation_removes_or_finishes_it(catalog: HiveCatalog, orders: TableRecord) -> None:
     _interrupt(catalog, orders, "op-1")
     assert not catalog.remove_unfinished(orders.path, "op-2")
-    with operation("op-2"), pytest.raises(TableAlreadyExists):
+    with attribute_calls("op-2"), pytest.raises(TableAlreadyExists):
         catalog.declare_table(orders)
     assert catalog.observe(orders.path).unfinished == "op-1"
-    with operation("op-1"):
+    with attribute_calls("op-1"):
         declared = catalog.declare_table(orders)
     assert (declared.location, declared.properties["a"]) == (orders.location, "1")
     assert not catalog.remove_unfinished(orders.path, "op-1"), "a finished declaration is not removed"
@@ -130,7 +130,7 @@ def test_what_cannot_be_removed_is_reported_as_unknown(
 
     for name in ("alter_table", "drop_table"):
         monkeypatch.setattr(catalog._store, name, fail)
-    with operation("op-1"), pytest.raises(ServiceUnavailable):
+    with attribute_calls("op-1"), pytest.raises(ServiceUnavailable):
         catalog.declare_table(orders)
     assert catalog.observe(orders.path).unfinished == "op-1"
 

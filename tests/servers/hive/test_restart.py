@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 import pytest
 
 from federator.connector import ServiceUnavailable
-from federator.connector.operation import operation
+from federator.connector.operation import attribute_calls
 from federator.demo.servers import hive
 from federator.demo.servers.process import running
 from federator.model import NamespaceRecord, TableRecord
@@ -133,7 +133,7 @@ def test_a_write_whose_answer_is_lost_is_not_repeated(relay: Relay, hive3_uri: s
     with _opened(relay) as catalog, metastore.open() as direct:
         catalog.list_namespaces(())
         relay.drop_answer_to = b"create_table"
-        with operation("lost"), pytest.raises(ServiceUnavailable):
+        with attribute_calls("lost"), pytest.raises(ServiceUnavailable):
             catalog.declare_table(wanted)
         assert relay.dropped == 1
         # The view was created all the same, perhaps after the connector had looked for it to remove it.

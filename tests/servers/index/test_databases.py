@@ -82,13 +82,13 @@ class TestMigrations:
     def test_have_the_names_that_alembic_knows(self) -> None:
         scripts = ScriptDirectory.from_config(migrations.alembic_config())
         assert set(migrations.list_migrations()) == {script.revision for script in scripts.walk_revisions()}
-        assert migrations.list_migrations()[-1] == scripts.get_current_head()
+        assert migrations.list_migrations()[-1] == scripts.get_current_head(), "the newest migration needs the greatest number"
 
     def test_refuse_an_index_of_a_newer_version(self, index: Index) -> None:
         with index.write() as connection:
             connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
         for start in (migrations.require_current_schema, migrations.upgrade_schema):
-            with pytest.raises(StateError, match=r"newer version \(schema revision 9999\)") as caught:
+            with pytest.raises(StateError, match=r"newer version \(migration 9999\)") as caught:
                 start(index)
             assert caught.value.hint == "upgrade the federator"
 
@@ -96,7 +96,8 @@ class TestMigrations:
         with index.read() as connection:
             # The inverted index is no table on SQLite and no btree on PostgreSQL: the search's own tests hold it.
             options = {"include_name": lambda name, *_: not (name or "").startswith("search_words")}
-            assert compare_metadata(MigrationContext.configure(connection, opts=options), t.metadata) == []
+            differences = compare_metadata(MigrationContext.configure(connection, opts=options), t.metadata)
+            assert differences == [], "a migration in migrations/versions and the tables in store/tables do not agree"
             for wanted in t.metadata.tables.values():
                 by_name = {i["name"]: i for i in inspect(connection).get_indexes(wanted.name) if i["name"] != "search_words"}
                 key = f"{connection.dialect.name}_where"

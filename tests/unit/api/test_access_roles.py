@@ -111,7 +111,7 @@ def url_of(route: str) -> str:
 
 def test_every_route_has_a_rule(callers: dict[str, Api]) -> None:
     own_routes = {route for route in operations(callers["viewer of all"]) if route.split()[1].startswith(("/api/", "/metrics"))}
-    assert own_routes == set(RULES)
+    assert own_routes == set(RULES), "name a new route in LOOKS, OPERATES, WRITES or ADMINISTERS, by the role that it needs"
 
 
 def test_nobody_asks_anything_without_a_credential(callers: dict[str, Api]) -> None:

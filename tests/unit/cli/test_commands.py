@@ -130,9 +130,7 @@ def test_an_index_of_a_newer_version(shell: Shell, command: str) -> None:
     index.close()
     result = shell.run(*command.split())
     assert result.exit_code == 1
-    assert result.stderr == (
-        "error: the index was made by a newer version (schema revision 9999)\nhint: upgrade the federator\n"
-    )
+    assert result.stderr == ("error: the index was made by a newer version (migration 9999)\nhint: upgrade the federator\n")
 
 
 def test_validate_accepts_the_file_of_init(shell: Shell) -> None:

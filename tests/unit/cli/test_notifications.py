@@ -27,14 +27,14 @@ def test_from_a_dead_one_to_a_sent_one(shell: Shell) -> None:
         deliver_due(index, load_settings(shell.folder / "federator.toml"), at_once=True)
         index.close()
         (dead,) = shell.json("notifications", "list", "--state", "dead")["notifications"]
-        assert (dead["channel"], dead["events"], dead["error"]) == ("ops", 1, "it returned 400")
+        assert (dead["channel"], dead["events"], dead["error"]) == ("ops", 1, "the server returned 400")
         assert dead["first"][0]["subject"] == "lake"
         shown = shell.run("notifications", "list")
         assert "1 source failed" in shown.stdout
         receiver.answers = [(503, {})]
         again = shell.run("notifications", "retry", dead["id"][:20])
         assert again.exit_code == 1
-        assert "queued, it returned 503" in again.stdout
+        assert "queued, the server returned 503" in again.stdout
         refused = shell.run("notifications", "retry", dead["id"])
         assert refused.exit_code == 1
         assert "is queued, not dead" in refused.stderr
@@ -52,7 +52,7 @@ def test_a_channel_is_tried(shell: Shell) -> None:
         receiver.answers = [(404, {})]
         failed = shell.run("notifications", "test", "ops")
         assert failed.exit_code == 1
-        assert "ops: dead, it returned 404" in failed.stdout
+        assert "ops: dead, the server returned 404" in failed.stdout
     unknown = shell.run("notifications", "test", "nobody")
     assert unknown.exit_code == 64
     assert "channels: ops" in unknown.stderr

@@ -133,8 +133,8 @@ def test_arrives_over_tls_with_a_password(
 @pytest.mark.parametrize(
     ("served", "more", "expected"),
     [
-        ("starttls", {"password": "${WRONG}"}, "dead: it returned 535 (SMTPAuthenticationError)"),
-        ("starttls", {"ca": None}, "queued: its certificate is not accepted, or it does not support TLS"),
+        ("starttls", {"password": "${WRONG}"}, "dead: the server returned 535 (SMTPAuthenticationError)"),
+        ("starttls", {"ca": None}, "queued: the server's certificate is not accepted, or it does not support TLS"),
         ("plain", {}, "dead: the server does not support STARTTLS, or no known authentication method"),
         ("plain", {"tls": "none"}, "dead: the server does not support STARTTLS, or no known authentication method"),
     ],
@@ -159,4 +159,4 @@ def test_a_server_may_want_it_later_or_never(
     note(sqlite_index, failed("lake"))
     with serving(Mailbox(refuses=refuses), certificates, "starttls") as port:
         deliver_due(sqlite_index, channel(port), at_once=True)
-    assert error(sqlite_index) == f"{state}: it refused all recipients ({refuses[:3]})"
+    assert error(sqlite_index) == f"{state}: the server refused all recipients ({refuses[:3]})"

@@ -73,7 +73,7 @@ def test_later_means_later_and_the_server_says_when(
     note(sqlite_index, failed("lake"))
     assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(retrying=1)
     row = only_row(sqlite_index)
-    assert (row.state, row.attempts, row.error) == ("queued", 1, "it returned 503")
+    assert (row.state, row.attempts, row.error) == ("queued", 1, "the server returned 503")
     assert row.due_at > time.time() + 3000
     assert deliver_due(sqlite_index, hook) == DeliveryResult()
     assert deliver_due(sqlite_index, hook, only=row.id) == DeliveryResult(sent=1)
@@ -88,7 +88,7 @@ def test_attempts_end_and_a_person_retries_them(sqlite_index: Index, hook: Setti
     assert deliver_due(sqlite_index, hook, only=number) == DeliveryResult(retrying=1)
     assert deliver_due(sqlite_index, hook, only=number) == DeliveryResult(dead=1)
     row = only_row(sqlite_index)
-    assert (row.state, row.attempts, row.error) == ("dead", 3, "it returned 502; that was attempt 3 of 3")
+    assert (row.state, row.attempts, row.error) == ("dead", 3, "the server returned 502; that was attempt 3 of 3")
     with sqlite_index.write() as connection:
         notifications.requeue_dead(connection, number[:20])
     assert deliver_due(sqlite_index, hook) == DeliveryResult(sent=1)
@@ -102,7 +102,7 @@ def test_a_refusal_is_final(sqlite_index: Index, hook: Settings, note: Note, rec
     receiver.answers = [(status, {})]
     note(sqlite_index, failed("lake"))
     assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(dead=1)
-    assert only_row(sqlite_index).error == f"it returned {status}"
+    assert only_row(sqlite_index).error == f"the server returned {status}"
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -112,7 +112,7 @@ def test_a_redirect_is_not_followed(sqlite_index: Index, hook: Settings, note: N
         note(sqlite_index, failed("lake"))
         assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(dead=1)
         assert elsewhere.received == []
-    assert only_row(sqlite_index).error == f"it returned {status}: redirects are not followed"
+    assert only_row(sqlite_index).error == f"the server returned {status}: redirects are not followed"
 
 
 def test_netrc_is_not_asked(
