@@ -1,4 +1,4 @@
-"""Routes whose JSON bodies have a limited number of values.
+"""Routes whose JSON bodies have a limited number of values and levels.
 
 pydantic lists every fault of a body on the event loop: a megabyte of wrong values would stop all other requests for seconds.
 """
@@ -15,6 +15,8 @@ from federator.connector import InvalidInput
 
 #: the largest body of the service's own API, except that of a request for declarations
 MAX_BODY_BYTES = 256_000
+#: lists and objects inside each other: queries are read recursively
+MAX_LEVELS = 200
 
 
 class BoundedRoute(APIRoute):
@@ -46,15 +48,19 @@ class _LimitedRequest(Request):
 
     async def json(self) -> Any:
         body = await super().json()
-        count, containers = 0, [("", body)] if isinstance(body, dict | list) else []
+        count, containers = 0, [("", body, 1)] if isinstance(body, dict | list) else []
         while containers:
-            key, container = containers.pop()
+            key, container, level = containers.pop()
+            if level > MAX_LEVELS:
+                raise InvalidInput(f"body: must have at most {MAX_LEVELS} levels")
             if _is_vector(key, container):
                 continue
             count += len(container)
             if count > self._max_values:
                 raise InvalidInput(f"body: must have at most {self._max_values} values, not counting the numbers of vectors")
-            containers += [item for item in _iter_items(key, container) if isinstance(item[1], dict | list)]
+            containers += [
+                (name, item, level + 1) for name, item in _iter_items(key, container) if isinstance(item, dict | list)
+            ]
         return body
 
 

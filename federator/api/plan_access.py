@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 from federator.api.paging import require_storable
 from federator.api.problems import NotFound, RequestRejected
 from federator.connector import PermissionDenied, StateError
 from federator.planning.plan import Plan
 from federator.planning.release import Release
-from federator.store import Connection, approvals, requests
+from federator.store import Connection, Index, approvals, requests
 from federator.store.plans import OPEN_STATES, StoredPlan
 from federator.views import plans
 from federator.views.plan_outcomes import list_done_changes
 from federator.views.plans import VisiblePlan
 from federator.views.runs import Visibility
 
+#: characters of a plan whose response takes so much memory that it is made for one request at a time: 50,000 changes take 240 MiB
+LARGE_PLAN = 4_000_000
+_large_plan = threading.Lock()
 
-def get_visible_plan(
-    connection: Connection, visibility: Visibility, digest: str, *, max_size: int | None = None
-) -> VisiblePlan:
-    """Return a plan by its complete digest, like ``federator.views.plans.get_visible_plan``.
 
-    Raise NotFound if there is none, or if no part of it is visible. Raise RequestRejected (413) if it has more than ``max_size``
+@contextmanager
+def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size: int | None) -> Iterator[None]:
+    """Let one thread at a time read a large plan in the block.
+
+    Raise NotFound like ``get_visible_plan``, and RequestRejected (413) if a completely visible plan has more than ``max_size``
     characters.
     """
     try:
-        if max_size is not None:
-            size = plans.measure_visible_plan(connection, visibility, require_storable(digest, "digest"))
-            if size > max_size:
-                detail = f"the plan has {size:,} characters, and at most {max_size:,} are allowed"
-                raise RequestRejected(413, "Content too large", detail)
+        with index.read() as connection:
+            size, is_whole = plans.measure_visible_plan(connection, visibility, require_storable(digest, "digest"))
+    except StateError:
+        raise _not_found(digest) from None
+    if is_whole and max_size is not None and size > max_size:
+        detail = f"the plan has {size:,} characters, and at most {max_size:,} are allowed"
+        raise RequestRejected(413, "Content too large", detail)
+    with _large_plan if size > LARGE_PLAN else nullcontext():
+        yield
+
+
+def _not_found(digest: str) -> NotFound:
+    return NotFound(f"there is no plan with the digest {digest!r}", hint="use the complete digest")
+
+
+def get_visible_plan(connection: Connection, visibility: Visibility, digest: str) -> VisiblePlan:
+    """Return a plan by its complete digest, like ``federator.views.plans.get_visible_plan``.
+
+    Raise NotFound if there is none, or if no part of it is visible.
+    """
+    try:
         return plans.get_visible_plan(connection, visibility, require_storable(digest, "digest"))
     except StateError:
-        raise NotFound(f"there is no plan with the digest {digest!r}", hint="use the complete digest") from None
+        raise _not_found(digest) from None
 
 
 def get_whole_plan(connection: Connection, visibility: Visibility, digest: str) -> StoredPlan:

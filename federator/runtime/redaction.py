@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -60,6 +61,7 @@ _long_complete_secrets: tuple[str, ...] = ()
 _value_pattern: re.Pattern[str] | None = None
 
 
+@lru_cache(maxsize=8_192)
 def is_secret_key(key: str) -> bool:
     """Return whether the name of a property, storage option or table parameter says that its value is a secret."""
     lowered = key.lower().replace("-", "_").replace(".", "_")

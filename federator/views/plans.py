@@ -140,13 +140,13 @@ def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) ->
     return VisiblePlan(_without_comment(stored) if partial else stored, visible, partial)
 
 
-def measure_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> int:
-    """Return the number of characters of a completely visible plan, without reading it. 0 if only a part is visible.
+def measure_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> tuple[int, bool]:
+    """Return the number of characters of a plan, without reading it, and whether the viewer sees its mirror completely.
 
-    Raise StateError like ``get_visible_plan``.
+    Raise StateError if no part of a plan of its mirror is visible.
     """
     mirror = _get_mirror(connection, viewer, digest)
-    return plans.measure_plan(connection, digest) if viewer.sees_whole(mirror) else 0
+    return plans.measure_plan(connection, digest), viewer.sees_whole(mirror)
 
 
 def _get_mirror(connection: Connection, viewer: Visibility, digest: str) -> str:

@@ -19,7 +19,7 @@ from federator.api.models.base import fields_of
 from federator.api.models.plans import ApplyRequested, PlanPage, PlanView, WaitingChange
 from federator.api.models.requests import DecisionRequest
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
-from federator.api.plan_access import get_visible_plan, get_whole_plan, require_applicable
+from federator.api.plan_access import bounding_memory, get_visible_plan, get_whole_plan, require_applicable
 from federator.api.principals import Role
 from federator.api.problems import RequestRejected, problem_docs
 from federator.api.queued_requests import queue_once
@@ -110,9 +110,10 @@ def get_plan(
 ) -> Response:  # fmt: skip
     """A plan with all changes, refusals and guards. If the principal's scopes do not cover both sources of the mirror, it has only
     the changes and refusals with visible origin and target, without guards and details."""
-    with index.read() as connection:
-        visible = get_visible_plan(connection, visibility, digest, max_size=max_size)
-    return etag_response(request, _plan_view(index, settings, visibility, visible))
+    with bounding_memory(index, visibility, digest, max_size):
+        with index.read() as connection:
+            visible = get_visible_plan(connection, visibility, digest)
+        return etag_response(request, _plan_view(index, settings, visibility, visible))
 
 
 @router.post("/{digest}/approve", response_model=PlanView, responses=_DECISION_RESPONSES, summary="Approve a plan")

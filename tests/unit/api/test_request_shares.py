@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -18,15 +19,17 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from federator.api import shares
+from federator.api import plan_access, shares
 from federator.api.app import create_app
 from federator.api.shares import MAX_RUNNING, MAX_WAITING
 from federator.model.scopes import EVERYTHING
+from federator.planning.plan import Plan
 from federator.runtime.base64url import encode_base64url
 from federator.settings import Settings
-from federator.store import Index, runs, tokens
+from federator.store import Index, plans, runs, tokens
 from federator.testing import MemoryStore
 from federator.views import datasets, diff, tree
+from federator.views import plans as plans_view
 from federator.views import runs as runs_view
 from federator.views.search import engine
 from tests.fixtures.serving import serve_app
@@ -112,6 +115,29 @@ def test_a_caller_with_slow_requests_delays_no_other(
         assert sorted(future.result().status_code for future in requests) == [200] * MAX_RUNNING + [429] * (60 - MAX_RUNNING)
         # What has ended no longer counts.
         assert greedy.get(url).status_code == 200
+    finally:
+        slow.release.set()
+
+
+def test_large_plans_are_read_one_at_a_time(
+    callers: Callable[..., httpx.Client], index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes much memory."""
+    monkeypatch.setattr(plan_access, "LARGE_PLAN", 0)
+    body = json.dumps(Plan("m", "d", 1, 1).to_json())
+    with index.write() as connection:
+        plans.save_plan(connection, digest="d" * 64, mirror="m", run_id="r", state="ready", body=body)
+    slow = Slow()
+    monkeypatch.setattr(plans_view, "get_visible_plan", slow.wrap(plans_view.get_visible_plan))
+    greedy, other = callers("greedy"), callers("other")
+    try:
+        with sending(greedy, f"/api/v1/plans/{'d' * 64}", MAX_RUNNING) as requests:
+            assert slow.started.acquire(timeout=60)
+            for _ in range(20):
+                assert other.get("/api/v1/plans").status_code == 200
+            assert slow.calls == 1
+            slow.release.set()
+        assert [future.result().status_code for future in requests] == [200] * MAX_RUNNING
     finally:
         slow.release.set()
 

@@ -19,7 +19,7 @@ from sqlalchemy import event
 
 from federator.api import run_streams
 from federator.api.app import create_app
-from federator.api.http_limits import HEAD_SECONDS, MAX_CONNECTIONS, MAX_HEAD_BYTES
+from federator.api.http_limits import HEAD_SECONDS, MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_PIPELINED
 from federator.api.problems import RequestRejected
 from federator.api.routes import events
 from federator.api.run_streams import MAX_STREAMS, MAX_STREAMS_PER_PRINCIPAL, RunStreams
@@ -147,6 +147,10 @@ def test_requests_that_wait_for_others_of_their_connection_take_no_memory(start:
                 stack.enter_context(connected(process)).sendall(request * 6000)
         assert httpx.get(f"{process.url()}/healthz", timeout=30).status_code == 200
         assert process.peak_memory() - before < 20 * MIB
+    assert "request failed" not in process.text
+    with connected(process) as connection:
+        connection.sendall(request * 100)
+        assert b"".join(iter(lambda: connection.recv(65_536), b"")).count(b"HTTP/1.1 200 ") == MAX_PIPELINED + 1
     # A few are answered, in their order.
     with connected(process) as connection:
         connection.sendall(HEAD + b"\r\n" + HEAD + b"Connection: close\r\n\r\n")

@@ -32,6 +32,16 @@ def test_a_body_of_many_values_is_refused_before_its_faults_are_listed(api: Api,
     assert text in response.text
 
 
+@pytest.mark.parametrize("path", ["query", "explain_plan"])
+def test_a_deep_body_is_refused(api: Api, path: str) -> None:
+    query: Any = "x"
+    for _ in range(200):
+        query = {"boolean": {"must": [query]}}
+    body: dict[str, Any] = {"k": 1, "vector": {}, "full_text_query": {"query": query}}
+    response = api.post(f"/v1/table/lake$no$no/{path}", json=body if path == "query" else {"query": body})
+    assert (response.status_code, "at most 200 levels" in response.text) == (400, True), response.text
+
+
 @pytest.mark.parametrize(
     ("method", "url", "body"),
     [
