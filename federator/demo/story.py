@@ -20,7 +20,7 @@ from federator.planning.reasons import Reason
 from federator.registry import open_catalog
 from federator.service import Federator
 from federator.stages.declare import DeclareSpec
-from federator.stages.result import RunResult
+from federator.stages.result import ProgressEvent, RunResult
 from federator.views import drift, tree
 from federator.views.explain import explain_object
 
@@ -212,9 +212,10 @@ def run(screen: Screen, *, once: bool, keep: FilePath | None) -> int:
     directory = keep.absolute() if keep is not None else FilePath(tempfile.mkdtemp(prefix="federator-demo-"))
     screen.chapter("start: Hive metastores, Glue, a directory; real Lance tables")
     started_at = time.monotonic()
+    screen.progress(ProgressEvent("start", "servers and tables"))
     try:
         world = start_world(directory)
-        screen.check(True, f"servers and tables are ready after {time.monotonic() - started_at:.0f} s")
+        screen.progress(ProgressEvent("start", "servers and tables", "ok", "", time.monotonic() - started_at))
         if not world.hive3:
             screen.say("mvn was not found: the demo continues without the Hive 3.1.3 metastore")
         story = Story(world, screen, Federator.open(world.settings, screen.progress))

@@ -24,6 +24,7 @@ class RecordingScreen:
     """A screen that remembers what it was shown."""
 
     checks: dict[str, bool] = field(default_factory=dict)
+    stages: list[str] = field(default_factory=list)
     states: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
     severities: list[list[str]] = field(default_factory=list)
@@ -40,7 +41,7 @@ class RecordingScreen:
         self.checks[text] = ok
 
     def progress(self, step: ProgressEvent) -> None:
-        pass
+        self.stages.append(step.stage)
 
     def tree(self, index: Index) -> None:
         self.states |= {view.state for view in datasets.list_datasets(index).datasets}
@@ -65,6 +66,7 @@ def test_every_state_and_every_kind_of_drift_is_shown(spark: None, tmp_path: Pat
     try:
         assert [text for text, ok in screen.checks.items() if not ok] == []
         assert screen.states == set(verifications.VERIFICATION_STATES) - {UNVERIFIED, "refers_outside"}
+        assert screen.stages[:2] == ["start", "start"]
         assert screen.kinds == {kind.value for kind in DriftKind}
         assert all(shown == sorted(shown, key=["high", "medium", "low"].index) for shown in screen.severities)
         assert (len(screen.chapters), screen.explained) == (11, ["aws$123456789012$sales$legacy"])

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import http.server
 import json
+import shutil
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from federator.cli import health_checks
+from federator.cli.doctor import _format_check
+from federator.cli.health_checks import Check
+from federator.cli.terminal import Column, fits
+from federator.store import tables as t
 from tests.unit.cli.conftest import Shell
 
 
@@ -18,9 +26,11 @@ def next_command(shell: Shell) -> str:
     return last.partition(f"{shell.folder}/federator.toml ")[2]
 
 
-def test_a_new_user_is_led_from_the_file_to_the_plan(shell: Shell) -> None:
+def test_a_new_user_is_led_from_the_file_to_the_plan(shell: Shell, filled_file: Path) -> None:
     assert next_command(shell) == "crawl"
     shell.index().close()
+    assert next_command(shell) == "crawl"
+    shutil.copy(filled_file, shell.folder)
     assert next_command(shell) == "plan"
     file = shell.folder / "federator.toml"
     text = file.read_text(encoding="utf-8")
@@ -30,6 +40,25 @@ def test_a_new_user_is_led_from_the_file_to_the_plan(shell: Shell) -> None:
     assert next_command(shell).startswith("doctor, after")
     file.unlink()
     assert next_command(shell) == "init"
+
+
+def test_a_source_whose_crawl_failed_is_crawled_next(filled: Shell) -> None:
+    index = filled.index()
+    with index.write() as connection:
+        connection.execute(t.source.update().where(t.source.c.name == "copy").values(state="failed"))
+    index.close()
+    assert next_command(filled) == "crawl"
+
+
+@pytest.mark.parametrize("tool", [".local/share/pipx/venvs", ".local/share/uv/tools"])
+def test_the_table_fits_where_pipx_and_uv_install(shell: Shell, tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("HOME", "/home/someone-else")
+    monkeypatch.setattr(sys, "prefix", f"/home/someone-else/{tool}/lance-federator")
+    checks = [health_checks._check_python(), health_checks._check_java(), Check("source lake_hive", "ok", "hive2 responds")]
+    rows = [[c.name, c.state, "0.1 s", _format_check(c)] for c in checks]
+    assert f"~/{tool}/lance-federator" in rows[0][3]
+    assert fits([Column("check"), Column("state"), Column("took", right=True), Column("found", wide=True)], rows, 80)
 
 
 def test_a_failed_check_comes_before_any_other_command(shell: Shell) -> None:

@@ -35,6 +35,14 @@ def lines(out: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
+def test_what_the_http_server_does_at_its_start_is_no_news() -> None:
+    out = io.StringIO()
+    logs.configure(json=True, stream=out)
+    logging.getLogger("uvicorn.error").info("Waiting for application startup.")
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    assert [line["event"] for line in lines(out)] == ["Invalid HTTP request received."]
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 @pytest.mark.parametrize(
     "name", ["uvicorn.error", "apscheduler.executors", "py4j.java_gateway", "urllib3.pool", "botocore.hooks"]
