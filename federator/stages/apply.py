@@ -28,7 +28,6 @@ from federator.stages.result import ProgressEvent, format_state_counts, is_failu
 from federator.store import approvals, deployment, identities, journal, leases, misses, plans
 from federator.store.leases import Lease, acquire_lease
 from federator.store.observations import ObservedObject, publish_observations
-from federator.store.run_stages import describe_application
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,7 @@ def apply_plans(context: RunContext) -> None:
             with context.record_errors(f"mirror {plan.mirror}"):
                 deployment.require_original(context.index, context.settings.instance)
             continue
-        detail = describe_application(plan.digest)
-        with context.record_errors(f"mirror {plan.mirror}"), context.stage("apply", plan.mirror, detail) as finish:
+        with context.record_errors(f"mirror {plan.mirror}"), context.stage("apply", plan.mirror, plan=plan.digest) as finish:
             _check_confirmed(context, rule_for_plan(context.settings, plan.mirror))
             state = plan_state(context, plan)
             release = _get_release(context, plan)

@@ -61,10 +61,10 @@ class RunContext:
     drops_confirmed: bool = False
 
     @contextmanager
-    def stage(self, stage: str, subject: str, detail: str | None = None) -> Iterator[FinishStage]:
+    def stage(self, stage: str, subject: str, *, plan: str | None = None) -> Iterator[FinishStage]:
         """Report the start of a stage, and yield the function by which the block reports its end. An error ends it as failed.
 
-        ``detail`` is recorded until the block reports state and detail.
+        ``plan`` is the digest of the plan that the stage applies.
 
         Raise Interrupted if the run is stopped.
         """
@@ -72,7 +72,7 @@ class RunContext:
         started_at, subject_kind = time.monotonic(), _SUBJECT_KIND.get(stage, "subject")
         self.on_progress(ProgressEvent(stage, subject))
         with self._without_index_errors(stage, subject):
-            run_stages.start_stage(self.index, self.run.id, stage, subject, detail)
+            run_stages.start_stage(self.index, self.run.id, stage, subject, plan=plan)
 
         def finish(state: str, detail: str, calls: CallCounts | None = None) -> None:
             self.on_progress(ProgressEvent(stage, subject, state, detail, time.monotonic() - started_at))

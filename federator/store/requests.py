@@ -15,7 +15,6 @@ from federator.connector import StateError
 from federator.model import canonical_json
 from federator.store import tables as t
 from federator.store.field_types import Timestamp
-from federator.store.run_stages import describe_application
 
 #: kinds that the worker runs one after the other
 RUN_KINDS = ("crawl", "plan", "sync", "apply", "declare", "prune", "report", "scan")
@@ -97,7 +96,7 @@ def find_application(connection: Connection, digest: str) -> Request | None:
     A sync applies the plan that it made, as long as the stage lasts.
     """
     r, run, s = t.request.c, t.run.c, t.run_stage.c
-    applies = (s.stage == "apply") & s.finished_at.is_(None) & (s.detail == describe_application(digest))
+    applies = (s.stage == "apply") & s.finished_at.is_(None) & (s.plan == digest)
     is_sync = (r.kind == "sync") & exists().where(s.run_id == r.run_id, applies)
     is_active = (r.state == QUEUED) | ((r.state == RUNNING) & run.finished_at.is_(None))
     query = (

@@ -54,15 +54,14 @@ _EARLIER_RUNS = 100
 _COLUMNS = [t.run_stage.c[field] for field in RunStage.__dataclass_fields__ if field != "usual_seconds"]
 
 
-def describe_application(digest: str) -> str:
-    """Return the detail of a stage ``apply`` until it ends. ``requests.find_application`` finds the stage by it."""
-    return f"plan {digest[:12]}"
+def start_stage(index: Index, run_id: str, stage: str, subject: str, *, plan: str | None = None) -> None:
+    """Record the start of a stage. A stage that starts again replaces its earlier row.
 
-
-def start_stage(index: Index, run_id: str, stage: str, subject: str, detail: str | None = None) -> None:
-    """Record the start of a stage. A stage that starts again replaces its earlier row."""
+    ``plan`` is the digest of the plan that the stage applies.
+    """
     values = {
-        "state": "running", "detail": detail, "started_at": time.time(), "finished_at": None, "calls": None, "errors": None,
+        "state": "running", "detail": None, "started_at": time.time(), "finished_at": None, "calls": None, "errors": None,
+        "plan": plan,
     }  # fmt: skip
     with index.write() as connection:
         statement = insert_or_update(connection, t.run_stage).values(run_id=run_id, stage=stage, subject=subject, **values)

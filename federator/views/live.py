@@ -6,7 +6,6 @@ from sqlalchemy import Connection, func, select
 
 from federator.store import tables as t
 from federator.store.engine import Index
-from federator.store.run_stages import describe_application
 from federator.views import plans, runs
 from federator.views.runs import Visibility
 
@@ -37,12 +36,12 @@ def list_newest_plans(index: Index, viewer: Visibility) -> list[tuple[str, str, 
     """Return digest, state and time of the decision of the newest visible plans, and whether they are being applied."""
     with index.read() as connection:
         newest, applied = plans.list_visible_plans(connection, viewer, limit=_NEWEST), _list_applied_plans(connection)
-    return [(plan.digest, plan.state, plan.decided_at, describe_application(plan.digest) in applied) for plan in newest]
+    return [(plan.digest, plan.state, plan.decided_at, plan.digest in applied) for plan in newest]
 
 
 def _list_applied_plans(connection: Connection) -> list[str]:
-    """Return the details of the stages that apply a plan now."""
+    """Return the digests of the plans that are applied now."""
     s, r = t.run_stage.c, t.run.c
     newest = select(r.id).order_by(r.id.desc()).limit(_NEWEST)
-    running = (r.id.in_(newest), r.finished_at.is_(None), s.stage == "apply", s.finished_at.is_(None), s.detail.is_not(None))
-    return list(connection.execute(select(s.detail).join(t.run, r.id == s.run_id).where(*running).order_by(s.detail)).scalars())
+    running = (r.id.in_(newest), r.finished_at.is_(None), s.stage == "apply", s.finished_at.is_(None), s.plan.is_not(None))
+    return list(connection.execute(select(s.plan).join(t.run, r.id == s.run_id).where(*running).order_by(s.plan)).scalars())

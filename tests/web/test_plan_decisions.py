@@ -170,7 +170,7 @@ def test_the_sync_that_applies_a_plan_is_shown_when_it_begins(open_page: OpenPag
     page = open_page(f"plans/{service.plan}")
     expect(page.get_by_role("button", name="Apply the others")).to_be_visible()  # the sync crawls, and may make another plan
     stage = (service.index, service.run.id, "apply", "nightly")
-    run_stages.start_stage(*stage, run_stages.describe_application(service.plan))
+    run_stages.start_stage(*stage, plan=service.plan)
     application = page.get_by_role("region", name="Application")
     expect(application).to_contain_text("by a sync, requested by schedule", timeout=30_000)
     expect(application.get_by_role("link", name="Follow the run")).to_be_visible()

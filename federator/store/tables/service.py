@@ -56,6 +56,7 @@ run_stage = Table(
     Column("finished_at", Double),
     Column("calls", Integer),
     Column("errors", Integer),
+    Column("plan", Text),  # digest of the plan that a stage "apply" applies
     PrimaryKeyConstraint("run_id", "stage", "subject"),
 )  # fmt: skip
 

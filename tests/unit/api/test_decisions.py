@@ -212,7 +212,7 @@ def test_the_sync_that_applies_a_plan_is_its_application(api: Api, index: Index)
         return found
 
     assert application() is None, "a sync that crawls may make another plan"
-    run_stages.start_stage(index, run.id, "apply", "m", run_stages.describe_application(digest))
+    run_stages.start_stage(index, run.id, "apply", "m", plan=digest)
     applies = application()
     assert applies is not None
     assert (applies["kind"], applies["actor"], applies["run_id"]) == ("sync", "schedule", run.id)

@@ -32,7 +32,7 @@ def test_each_change_is_one_event_that_names_its_part(api: Api, index: Index, mo
         lambda: handles.append(runs.insert_run(index, "crawl", trigger="request", actor="api")),
         lambda: None,
         lambda: fill(index, "lake", table("lake", "sales", "late")),
-        lambda: run_stages.start_stage(index, handles[0].id, "apply", "m", run_stages.describe_application(digest)),
+        lambda: run_stages.start_stage(index, handles[0].id, "apply", "m", plan=digest),
         lambda: runs.finish_run(index, handles[0], "ok", summary={}),
     ]
 
