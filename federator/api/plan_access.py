@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from federator.api.paging import require_storable
 from federator.api.problems import NotFound, RequestRejected
@@ -17,10 +16,6 @@ from federator.views import plans
 from federator.views.plan_outcomes import list_done_changes
 from federator.views.plans import VisiblePlan
 from federator.views.runs import Visibility
-
-#: characters of a plan whose response takes so much memory that it is made for one request at a time: 50,000 changes take 240 MiB
-LARGE_PLAN = 4_000_000
-_large_plan = threading.Lock()
 
 
 @contextmanager
@@ -38,7 +33,7 @@ def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size:
     if is_whole and max_size is not None and size > max_size:
         detail = f"the plan has {size:,} characters, and at most {max_size:,} are allowed"
         raise RequestRejected(413, "Content too large", detail)
-    with _large_plan if size > LARGE_PLAN else nullcontext():
+    with plans.bounding_memory(size):
         yield
 
 

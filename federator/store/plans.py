@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, RowMapping, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Integer, RowMapping, and_, case, delete, exists, func, insert, or_, select, update
 
 from federator.connector import StateError
 from federator.model.notices import Notice, NoticeEvent
@@ -25,6 +25,7 @@ _MAX_CACHED = 1000
 _count_cache: dict[str, PlanCounts] = {}
 #: states of a plan that can still be applied
 OPEN_STATES = ("ready", "held", "approved")
+_EMPTY_BODY = '{"changes":[],"refusals":[]}'
 _DECISION = ("decided_at", "decided_by", "decision_comment")
 
 
@@ -133,6 +134,21 @@ def find_mirror(connection: Connection, digest: str) -> str | None:
 def measure_plan(connection: Connection, digest: str) -> int:
     """Return the number of characters of a plan's body. The digest must be complete."""
     return int(connection.execute(select(func.length(t.plan.c.body)).where(t.plan.c.digest == digest)).scalar_one())
+
+
+def find_newest_plan(connection: Connection, mirror: str, *, about: str) -> StoredPlan | None:
+    """Return the newest plan of a mirror. None if there is none.
+
+    ``about`` is a path key. If the plan's body does not have it, the body is not read, and an empty one is returned.
+    """
+    p = t.plan.c
+    position = func.instr if connection.dialect.name == "sqlite" else func.strpos
+    # As any JSON encoder writes the text.
+    texts = {json.dumps(about, ensure_ascii=is_ascii) for is_ascii in (False, True)}
+    body = case((or_(*(position(p.body, text, type_=Integer) > 0 for text in texts)), p.body), else_=_EMPTY_BODY)
+    query = select(*columns_of(t.plan, PlanRecord), p.guarded, body.label("body")).where(p.mirror == mirror)
+    row = connection.execute(query.order_by(p.created_at.desc(), p.digest).limit(1)).mappings().first()
+    return StoredPlan(**row) if row is not None else None
 
 
 def list_recent_plans(

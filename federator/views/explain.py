@@ -29,6 +29,7 @@ from federator.store.records import IndexedRecord
 from federator.views import object_history, verification_history
 from federator.views.freshness import Freshness, get_freshness
 from federator.views.plan_outcomes import ChangeOutcome, find_change_outcome
+from federator.views.plans import bounding_memory
 from federator.views.verification_history import VerifiedState
 
 Role = Literal["origin", "target"]
@@ -95,8 +96,8 @@ class Explanation:
 class _NewestPlan:
     """The newest plan of a mirror, and its decision about the explained object.
 
-    ``decision`` is None if the plan leaves the object as it is. Of a change, ``waiting`` has the hold that stops it, and ``outcome``
-    its journal line if it was started.
+    ``decision`` is None if the plan leaves the object as it is. Of a change, ``waiting`` has the hold that stops it,
+    ``release_command`` lifts it, and ``outcome`` is its journal line if it was started.
     """
 
     stored: StoredPlan
@@ -104,6 +105,7 @@ class _NewestPlan:
     decision: Decision | None
     waiting: WaitingChange | None = None
     outcome: ChangeOutcome | None = None
+    release_command: str | None = None
 
 
 def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING) -> Explanation:
@@ -260,9 +262,14 @@ def _decided_counterpart(rule: MirrorRule, other: Role, decision: Decision | Non
 
 def _find_newest_plan(connection: Connection, mirror: str, role: Role, key: str) -> _NewestPlan | None:
     """Return the newest plan of a mirror, with its decision about the object that has this role and path key. None without a plan."""
-    stored = next(iter(plans.list_recent_plans(connection, mirror=mirror, limit=1)), None)
+    stored = plans.find_newest_plan(connection, mirror, about=key)
     if stored is None:
         return None
+    with bounding_memory(len(stored.body)):
+        return _read_newest_plan(connection, stored, role, key)
+
+
+def _read_newest_plan(connection: Connection, stored: StoredPlan, role: Role, key: str) -> _NewestPlan:
     # Only the decision about the object is converted: a plan may have a million of them.
     body = stored.content
     for number, change_json in enumerate(body["changes"]):
@@ -270,7 +277,8 @@ def _find_newest_plan(connection: Connection, mirror: str, role: Role, key: str)
             change = Change.from_json(change_json)
             waiting = next((item for item in approvals.get_release(connection, stored).waiting if item.number == number), None)
             outcome = find_change_outcome(connection, stored.digest, number, change)
-            return _NewestPlan(stored, bool(body.get("holds")), change, waiting, outcome)
+            command = Plan.from_json(body).release_command if waiting is not None else None
+            return _NewestPlan(stored, bool(body.get("holds")), change, waiting, outcome, command)
     refusal = next((Refusal.from_json(refusal) for refusal in body["refusals"] if refusal[f"{role}_path"] == key), None)
     return _NewestPlan(stored, bool(body.get("holds")), refusal)
 
@@ -298,8 +306,7 @@ def _describe_next(
     if stored.state == "rejected" and (waiting is not None or not newest.has_holds):
         return None, f"{planned_change}; rejected by {stored.decided_by}, until a plan has other evidence"
     if waiting is not None:
-        release_command = Plan.from_json(stored.content).release_command
-        return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {release_command}"
+        return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {newest.release_command}"
     return None, f"{planned_change}; the next sync of {rule.name} carries it out"
 
 

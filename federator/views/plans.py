@@ -10,9 +10,10 @@ scopes cover the target, or all changes of a plan without refusals, because thes
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
@@ -33,6 +34,10 @@ from federator.views.runs import Visibility
 _MAX_CACHED = 20_000
 _count_cache: dict[tuple[object, ...], _VisibleCounts | None] = {}
 _BATCH_ROWS = 50
+
+#: characters of a plan that takes so much memory that one thread at a time reads it: 50,000 changes take 240 MiB
+LARGE_PLAN = 4_000_000
+_large_plan = threading.Lock()
 
 Record = TypeVar("Record", bound=PlanRecord)
 Counted = dict[str, int]
@@ -85,6 +90,11 @@ class VisiblePlan:
     stored: StoredPlan
     body: dict[str, Any]
     partial: bool
+
+
+def bounding_memory(size: int) -> AbstractContextManager[object]:
+    """Return a context in which a plan of a number of characters may be read: a large one by one thread at a time."""
+    return _large_plan if size > LARGE_PLAN else nullcontext()
 
 
 def list_visible_plans(

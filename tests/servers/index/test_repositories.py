@@ -269,6 +269,25 @@ class TestRepositories:
             with pytest.raises(StateError, match="no plan has"):
                 plans.get_plan(connection, "%")
 
+    @pytest.mark.parametrize("is_ascii", [False, True])
+    def test_the_body_of_the_newest_plan_is_read_only_if_it_has_the_object(self, index: Index, is_ascii: bool) -> None:
+        keys = ("s$t", 's$quo"te', "größe$\\", "s$😀")
+        for number, keys_of_plan in enumerate((("older",), keys)):
+            body = json.dumps(
+                {"changes": [{"target_path": key} for key in keys_of_plan], "refusals": []}, ensure_ascii=is_ascii
+            )
+            with index.write() as connection:
+                plans.save_plan(connection, digest=f"{number}", mirror="m", run_id="r", state="held", body=body)
+        with index.read() as connection:
+            found = {
+                key: stored.content["changes"]
+                for key in (*keys, "s", "t", "older", "S$T", "s$t2")
+                if (stored := plans.find_newest_plan(connection, "m", about=key)) is not None and stored.digest == "1"
+            }
+            assert plans.find_newest_plan(connection, "other", about="s$t") is None
+        assert {key: bool(changes) for key, changes in found.items()} == {key: key in keys for key in found}
+        assert len(found) == len(keys) + 5
+
     def test_losses_and_the_revisions_of_the_last_accepted_plan(self, index: Index) -> None:
         rows: list[dict[str, Any]] = [
             {"tables": 4, "gone": 3},

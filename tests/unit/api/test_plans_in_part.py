@@ -112,7 +112,10 @@ def test_bodies_of_plans_of_hidden_mirrors_are_not_read(ask: Callable[..., Api],
         api = ask("viewer", *scopes)
         assert api.json("/api/v1/plans")["plans"] == []
         assert [api.get(f"/api/v1/plans/{text}").status_code for text in (digest, digest[:1])] == [404, 404]
-    assert ask("viewer", "*").get(f"/api/v1/plans/{digest[:1]}").status_code == 404
+    everything = ask("viewer", "*")
+    assert everything.get(f"/api/v1/plans/{digest[:1]}").status_code == 404
+    # Nor is one that does not have the explained object.
+    assert [part["plan"] for part in everything.json("/api/v1/explain/lake%24sales%24orders")["parts"]] == [digest]
 
 
 def test_a_comment_may_be_about_what_is_hidden(ask: Callable[..., Api], index: Index) -> None:

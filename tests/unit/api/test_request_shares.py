@@ -19,7 +19,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from federator.api import plan_access, shares
+from federator.api import shares
 from federator.api.app import create_app
 from federator.api.shares import MAX_RUNNING, MAX_WAITING
 from federator.model.scopes import EVERYTHING
@@ -123,7 +123,7 @@ def test_large_plans_are_read_one_at_a_time(
     callers: Callable[..., httpx.Client], index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each takes much memory."""
-    monkeypatch.setattr(plan_access, "LARGE_PLAN", 0)
+    monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
     body = json.dumps(Plan("m", "d", 1, 1).to_json())
     with index.write() as connection:
         plans.save_plan(connection, digest="d" * 64, mirror="m", run_id="r", state="ready", body=body)
