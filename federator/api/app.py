@@ -128,7 +128,11 @@ def _shared_routes() -> Sequence[BaseRoute]:
 
 
 def _documentation(request: Request) -> HTMLResponse:
-    return HTMLResponse(render_docs(request.app.openapi()))
+    state = request.app.state
+    if not hasattr(state, "documentation"):
+        # To render it takes half a second, in which other callers wait for the interpreter.
+        state.documentation = render_docs(request.app.openapi())
+    return HTMLResponse(state.documentation)
 
 
 def _build_openapi(app: FastAPI, documented: Sequence[BaseRoute]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from federator.api.principals import ROLES, Principal, Role
 from federator.api.problems import RequestRejected
 from federator.model.scopes import Scopes
 from federator.settings import OidcSettings
+from federator.store.sessions import principal_name
 
 _MAX_NAME_LENGTH = 200
 
@@ -51,7 +52,7 @@ def grant_principal(settings: OidcSettings, grant: Grant) -> Principal:
     if not roles:
         raise RequestRejected(403, "Permission denied", f"the token's claim {settings.role_claim!r} contains no known role")
     mapped = (scope for value in grant.values for scope in settings.scopes.get(value, ()))
-    return Principal(f"oidc:{grant.name}", max(roles), Scopes.parse([*grant.scopes, *mapped]))
+    return Principal(principal_name(grant.name), max(roles), Scopes.parse([*grant.scopes, *mapped]))
 
 
 def read_authentication_time(claims: Mapping[str, Any], *, latest: float) -> float | None:

@@ -15,7 +15,7 @@ from pydantic import Field
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from federator.model.audit_kinds import AuditKind
-from federator.store import audit_log
+from federator.store import audit_log, requests
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.field_types import Timestamp
@@ -24,6 +24,11 @@ from federator.store.tokens import token_digest
 _BYTES = 32
 #: characters of the id of a session: the begin of its digest, which is of no use without the secret
 _ID_LENGTH = 16
+
+
+def principal_name(name: str) -> str:
+    """Return the name of a person's principal, which is the actor of the person's requests."""
+    return f"oidc:{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +141,16 @@ def list_sessions(index: Index, *, now: float, idle_timeout: float | None, name:
 
 
 def revoke_sessions(index: Index, name: str, *, actor: str, id: str | None = None) -> int:  # noqa: A002
-    """End a session of a person, or all of them, and record it in the audit log. Return their number; 0 is not recorded."""
+    """End a session of a person, or all of them, and record it in the audit log. Return their number; 0 is not recorded.
+
+    With all of them, what the person has queued for the worker is cancelled.
+    """
     s = t.session.c
     with index.write() as connection:
         digests = connection.execute(select(s.digest).where(s.name == name)).scalars().all()
         ended = [digest for digest in digests if id in (None, session_id(digest))]
+        if id is None:
+            requests.cancel_all_queued(connection, actor=principal_name(name))
         if ended:
             connection.execute(delete(t.session).where(s.digest.in_(ended)))
             audit_log.append_event(

@@ -111,7 +111,7 @@ class _Routes:
 
     def _refuse_person(self, grant: Grant, missing: str) -> SignInRefused:
         """Return the error for a person who has no rights any more, and end the sessions from before."""
-        actor = f"oidc:{grant.name}"
+        actor = sessions.principal_name(grant.name)
         sessions.revoke_sessions(self._index, grant.name, actor=actor)
         message = f"{grant.name} is signed in, but has no {missing} here. Ask an administrator."
         return SignInRefused(message, status=403, actor=actor, reason=f"no {missing}")

@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from federator.api import app
 from federator.api.docs_page import render_docs
 from tests.unit.api.conftest import Api
 
@@ -111,6 +112,13 @@ def test_the_documentation_has_no_raw_markdown_and_shows_html_as_text(api: Api) 
     document = api.json("/openapi.json")
     document["info"]["description"] = "a `word`, <script>alert(1)</script>"
     assert "<p>a <code>word</code>, &lt;script&gt;" in render_docs(document)
+
+
+def test_the_page_is_rendered_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[str] = []
+    monkeypatch.setattr(app, "render_docs", lambda _: rendered.append("a page") or rendered[-1])
+    assert [api.get("/docs").text for _ in range(3)] == ["a page"] * 3
+    assert len(rendered) == 1
 
 
 @pytest.mark.timeout(120)

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from federator.api.problems import RequestRejected
 from federator.api.sessions import SessionAuthenticator
 from federator.settings.oidc import OidcSettings, SignInSettings
-from federator.store import Index, sessions
+from federator.store import Index, requests, sessions
 from federator.store import tables as t
 
 LIMITS = sessions.SessionLimits(lifetime=100.0, idle_timeout=40.0, max_sessions=2)
@@ -74,6 +74,22 @@ def test_a_sign_in_takes_lost_claims_from_the_other_sessions_of_the_person(eithe
     sign_in("anna", ["staff", "admins"], ["copy", "*"])
     found = [find(either_index, secret, 1001.0) for secret in (before, other)]
     assert [(each.role_values, each.scopes) for each in found if each] == [(("staff",), ("copy",)), (("ops",), ("lake",))]
+
+
+def test_what_a_person_has_queued_ends_with_all_sessions(either_index: Index) -> None:
+    create(either_index, 1000.0)
+    create(either_index, 1001.0)
+    with either_index.write() as connection:
+        queued = [
+            requests.queue_request(connection, kind, {}, actor=actor).id
+            for kind, actor in (("crawl", "oidc:anna"), ("plan", "oidc:eve"), ("sync", "token:anna"))
+        ]
+    with either_index.read() as connection:
+        first = next(iter(connection.execute(select(t.session.c.digest)).scalars()))
+    for session, states in ((sessions.session_id(first), ["queued"] * 3), (None, ["cancelled", "queued", "queued"])):
+        assert sessions.revoke_sessions(either_index, "anna", actor="admin", id=session) == 1
+        with either_index.read() as connection:
+            assert [requests.get_request(connection, number).state for number in queued] == states
 
 
 def test_signing_out_ends_the_one_session_and_is_recorded_once(either_index: Index) -> None:
