@@ -90,6 +90,8 @@ def stack_rows(columns: Sequence[Column], rows: list[list[str]], width: int) -> 
     # The last column of the line may be a wide one.
     if in_line < len(columns) and used + 2 + lengths[in_line] <= width:
         in_line += 1
+    if len(columns) - in_line == 1 and used + 2 + MIN_CUT_WIDTH <= width:
+        return _hang_last_column(columns, rows, lengths, width)
     title_width = max((len(column.title) for column in columns[in_line:]), default=0)
     lines = [_align_cells([column.title for column in columns[:in_line]], lengths, columns)]
     for row in rows:
@@ -99,6 +101,18 @@ def stack_rows(columns: Sequence[Column], rows: list[list[str]], width: int) -> 
             for column, cell in zip(columns[in_line:], row[in_line:], strict=True)
             if cell
         ]
+    return lines
+
+
+def _hang_last_column(columns: Sequence[Column], rows: list[list[str]], lengths: Sequence[int], width: int) -> list[str]:
+    """Return the lines of a table whose last column is wrapped beside the others, or below them where a word has no room there."""
+    from rich.cells import cell_len
+
+    indent = sum(2 + length for length in lengths[:-1])
+    lines = [_align_cells([column.title for column in columns], lengths, columns)]
+    for row in rows:
+        longest = max(map(cell_len, row[-1].split()), default=0)
+        lines.append(wrap_line(_align_cells(row, lengths, columns), width, indent if indent + longest <= width else 4))
     return lines
 
 

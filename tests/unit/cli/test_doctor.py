@@ -51,8 +51,7 @@ def test_a_source_whose_crawl_failed_is_crawled_next(filled: Shell) -> None:
 
 
 @pytest.mark.parametrize("tool", [".local/share/pipx/venvs", ".local/share/uv/tools"])
-def test_the_table_fits_where_pipx_and_uv_install(shell: Shell, tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+def test_the_table_fits_where_pipx_and_uv_install(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone-else")
     monkeypatch.setattr(sys, "prefix", f"/home/someone-else/{tool}/lance-federator")
     checks = [health_checks._check_python(), health_checks._check_java(), Check("source lake_hive", "ok", "hive2 responds")]

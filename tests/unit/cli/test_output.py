@@ -103,6 +103,23 @@ def test_a_table_that_is_too_wide_has_the_other_columns_below_each_row(monkeypat
     ]
 
 
+def test_the_last_column_alone_is_wrapped_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    name = "org.example." + "x" * 28
+    rows = [("python", "ok", "3.11.2, with everything that is needed here"), ("hive", "warn", f"no log; set {name}")]
+    Printer().table([Column("check"), Column("state"), Column("found", wide=True)], rows)
+    assert re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue()).splitlines() == [
+        "check   state  found",
+        "python  ok     3.11.2, with everything that is",
+        "               needed here",
+        "hive    warn   no log; set",
+        f"    {name}",
+    ]
+
+
 def test_a_long_line_is_wrapped_between_words_and_its_names_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("NO_COLOR", "1")
