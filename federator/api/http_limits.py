@@ -29,6 +29,8 @@ _ABSOLUTE_TARGET = re.compile(rb"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 MAX_CONNECTIONS = 512
 #: requests of a connection that wait for the ones before them: one packet of a client has thousands
 MAX_PIPELINED = 16
+#: ASGI extension of a request: a function that closes its connection at once
+CLOSE = "federator.close"
 #: bytes of responses in the memory of the process that their clients have not read
 MAX_UNREAD_BYTES = 256 << 20
 
@@ -133,6 +135,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._is_full, self.cycle.keep_alive = True, False
         else:
             self._use_host_of_target()
+            scope: Any = self.scope
+            scope["extensions"] = {CLOSE: self.transport.abort}
             super().on_headers_complete()
 
     def _use_host_of_target(self) -> None:

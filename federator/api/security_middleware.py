@@ -14,6 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from federator.api.authentication import CACHE_SECONDS, Authenticator
+from federator.api.http_limits import CLOSE
 from federator.api.principals import ANONYMOUS, LOCAL_PRINCIPAL, Principal
 from federator.api.problems import RequestRejected, database_error_response, error_response
 from federator.api.rate_limit import RequestRateLimiter
@@ -169,8 +170,11 @@ class SecurityMiddleware:
                 checked_at = clock()
                 if not await self._still_is(scope, principal):
                     is_over = True
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
-            # The client seems to have left: a stream then ends.
+                    # The client seems to have left: a stream then ends.
+                    if (close := scope.get("extensions", {}).get(CLOSE)) is not None:
+                        close()
+                    else:
+                        await send({"type": "http.response.body", "body": b"", "more_body": False})
             if not is_over:
                 await send(message)
 

@@ -19,6 +19,7 @@ from sqlalchemy import event
 
 from federator.api import run_streams
 from federator.api.app import create_app
+from federator.api.authentication import CACHE_SECONDS
 from federator.api.http_limits import HEAD_SECONDS, MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_PIPELINED
 from federator.api.problems import RequestRejected
 from federator.api.routes import events
@@ -189,6 +190,25 @@ def test_a_caller_has_a_number_of_event_streams(start: Callable[..., Process], t
                     break
             assert time.monotonic() < end
             time.sleep(0.1)
+
+
+def test_a_stream_of_a_revoked_token_is_cut_off(start: Callable[..., Process], tmp_path: Path) -> None:
+    process = start("api")
+    process.url()
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    token, _ = tokens.create_token(index, "leaver", role="viewer", scopes=EVERYTHING, lifetime=3600, actor="tests")
+    run = runs.insert_run(index, "crawl", trigger="request", actor="api")
+    with connected(process) as connection:
+        assert follow(connection, run.id, token) == 200
+        assert b'"state":"running"' in _read_until(connection, b"\n\n", b"data:")
+        tokens.revoke_token(index, "leaver", actor="tests")
+        time.sleep(CACHE_SECONDS)
+        runs.set_progress(index, run, "hidden from those who have left")
+        connection.settimeout(30)
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+    index.close()
+    assert "request failed" not in process.text
 
 
 def follow(connection: socket.socket, run: str, token: str | None = None) -> int:
