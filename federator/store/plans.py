@@ -136,19 +136,22 @@ def measure_plan(connection: Connection, digest: str) -> int:
     return int(connection.execute(select(func.length(t.plan.c.body)).where(t.plan.c.digest == digest)).scalar_one())
 
 
-def find_newest_plan(connection: Connection, mirror: str, *, about: str) -> StoredPlan | None:
-    """Return the newest plan of a mirror. None if there is none.
+def find_newest_plan(connection: Connection, mirror: str, *, about: str) -> tuple[StoredPlan, int] | None:
+    """Return the newest plan of a mirror with an empty body, and the number of characters of its body. None if there is none.
 
-    ``about`` is a path key. If the plan's body does not have it, the body is not read, and an empty one is returned.
+    The number is 0 if the body does not have the path key ``about``.
     """
     p = t.plan.c
     position = func.instr if connection.dialect.name == "sqlite" else func.strpos
     # As any JSON encoder writes the text.
     texts = {json.dumps(about, ensure_ascii=is_ascii) for is_ascii in (False, True)}
-    body = case((or_(*(position(p.body, text, type_=Integer) > 0 for text in texts)), p.body), else_=_EMPTY_BODY)
-    query = select(*columns_of(t.plan, PlanRecord), p.guarded, body.label("body")).where(p.mirror == mirror)
+    size = case((or_(*(position(p.body, text, type_=Integer) > 0 for text in texts)), func.length(p.body)), else_=0)
+    query = select(*columns_of(t.plan, PlanRecord), p.guarded, size.label("size")).where(p.mirror == mirror)
     row = connection.execute(query.order_by(p.created_at.desc(), p.digest).limit(1)).mappings().first()
-    return StoredPlan(**row) if row is not None else None
+    if row is None:
+        return None
+    fields = {name: value for name, value in row.items() if name != "size"}
+    return StoredPlan(**fields, body=_EMPTY_BODY), int(row["size"])
 
 
 def list_recent_plans(

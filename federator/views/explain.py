@@ -262,10 +262,12 @@ def _decided_counterpart(rule: MirrorRule, other: Role, decision: Decision | Non
 
 def _find_newest_plan(connection: Connection, mirror: str, role: Role, key: str) -> _NewestPlan | None:
     """Return the newest plan of a mirror, with its decision about the object that has this role and path key. None without a plan."""
-    stored = plans.find_newest_plan(connection, mirror, about=key)
-    if stored is None:
+    found = plans.find_newest_plan(connection, mirror, about=key)
+    if found is None:
         return None
-    with bounding_memory(len(stored.body)):
+    without_body, size = found
+    with bounding_memory(size):
+        stored = plans.get_plan(connection, without_body.digest) if size else without_body
         return _read_newest_plan(connection, stored, role, key)
 
 
