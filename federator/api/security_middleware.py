@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from federator.api.authentication import CACHE_SECONDS, Authenticator
@@ -170,11 +171,10 @@ class SecurityMiddleware:
                 checked_at = clock()
                 if not await self._still_is(scope, principal):
                     is_over = True
-                    # The client seems to have left: a stream then ends.
-                    if (close := scope.get("extensions", {}).get(CLOSE)) is not None:
-                        close()
-                    else:
-                        await send({"type": "http.response.body", "body": b"", "more_body": False})
+                    # The client seems to have left: a stream then ends. It gets no last part, so that rows do not look complete.
+                    if (close := scope.get("extensions", {}).get(CLOSE)) is None:
+                        raise ClientDisconnect
+                    close()
             if not is_over:
                 await send(message)
 

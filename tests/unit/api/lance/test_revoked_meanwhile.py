@@ -95,11 +95,14 @@ def test_what_is_lost_while_a_body_arrives_is_lost_to_the_request(
     assert "next" not in [token.name for token in tokens.list_tokens(guarded.index)]
 
 
-def test_an_event_stream_ends_with_its_credential(guarded: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_breaks_off_with_its_credential(guarded: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_sent_events, "ALIVE_SECONDS", 0.0)
     secret, _ = tokens.create_token(guarded.index, "reader", role="viewer", scopes=EVERYTHING, lifetime=3600, actor="tests")
     headers, end = {"Authorization": f"Bearer {secret}"}, time.monotonic() + 30
-    with httpx.stream("GET", f"{guarded.url}/api/v1/events", headers=headers, timeout=30) as response:
+    with (
+        pytest.raises(httpx.RemoteProtocolError, match="incomplete"),
+        httpx.stream("GET", f"{guarded.url}/api/v1/events", headers=headers, timeout=30) as response,
+    ):
         for number, _ in enumerate(response.iter_lines()):
             if not number:
                 tokens.revoke_token(guarded.index, "reader", actor="tests")
