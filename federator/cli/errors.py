@@ -58,6 +58,7 @@ TRACEBACK = "FEDERATOR_TRACEBACK"
 _DISK_HINTS = {
     errno.ENOSPC: "free space on that disk, then run it again",
     errno.EROFS: "the file system is mounted read-only: mount it writable, or choose another path",
+    errno.EACCES: "let this user read and write there, or choose another path",
 }
 
 
@@ -125,7 +126,8 @@ def describe_failure(error: Exception) -> StateError | None:
     """Return a failure of the index's database or of a disk as an error with a hint; None for any other exception."""
     if isinstance(error, OSError) and error.errno in _DISK_HINTS:
         where = f" {error.filename}" if error.filename else ""
-        return StateError(f"cannot write{where}: {error.strerror}", hint=_DISK_HINTS[error.errno])
+        action = "no access to" if error.errno == errno.EACCES else "cannot write"
+        return StateError(f"{action}{where}: {error.strerror}", hint=_DISK_HINTS[error.errno])
     # Import late: commands without an index start faster without SQLAlchemy.
     from federator.store import DatabaseError, failures
 

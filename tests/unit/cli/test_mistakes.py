@@ -156,3 +156,19 @@ def test_an_index_of_another_version_is_not_an_empty_one(shell: Shell, words: li
         connection.exec_driver_sql("update alembic_version set version_num = '0001'")
     result = shell.run(*words)
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, "hint: federator db upgrade")
+
+
+def test_a_directory_without_access(shell: Shell) -> None:
+    shell.folder.chmod(0o500)
+    # Modes do not bind root, unless it gives up this capability.
+    bound = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"] if os.geteuid() == 0 else []
+    command = [*bound, sys.executable, "-c", "from federator.cli import main; main()", "crawl"]
+    try:
+        done = subprocess.run(command, cwd=shell.folder, capture_output=True, text=True, check=False, timeout=240)
+    finally:
+        shell.folder.chmod(0o700)
+    assert done.stderr == (
+        f"error: no access to {shell.folder}/.federator: Permission denied\n"
+        "hint: let this user read and write there, or choose another path\n"
+    )
+    assert done.returncode == 1
