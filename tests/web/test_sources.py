@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
 from federator.model import Coverage, carried_evidence
-from federator.store import coverage, requests, revisions, runs
+from federator.store import coverage, requests, revisions, run_stages, runs
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from tests.web.conftest import Service
@@ -65,7 +65,11 @@ def test_the_failure_of_a_requested_crawl_is_announced(open_page: OpenPage, serv
     with service.index.write() as connection:
         (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
         requests.set_request_state(connection, queued.id, requests.RUNNING, run_id=service.run.id)
-    runs.finish_run(service.index, service.run, "failed", summary={}, error="copy cannot be reached")
+    # A catalog that did not respond fails its stage. The run itself has no error.
+    run_stages.start_stage(service.index, service.run.id, "crawl", "copy")
+    detail = "copy cannot be reached"
+    run_stages.finish_stage(service.index, service.run.id, "crawl", "copy", state="failed", detail=detail, calls=1, errors=1)
+    runs.finish_run(service.index, service.run, "failed", summary={})
     expect(announcement).to_contain_text("failed copy cannot be reached")
     expect(announcement.locator(".tone-ok")).to_have_count(0)
     expect(page.locator("main h1[data-shown]")).to_have_count(0)  # the view was read again

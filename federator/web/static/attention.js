@@ -2,7 +2,7 @@
 import {encode, get, send} from "./api.js";
 import {make, name} from "./dom.js";
 import {clock, count, duration, plural, words} from "./format.js";
-import {button, path, UI} from "./parts.js";
+import {button, path, sentences, UI} from "./parts.js";
 import {announce, attempt, reload} from "./router.js";
 
 const listeners = [];
@@ -61,7 +61,7 @@ function texts(item) {
   const sources = Object.entries(item.by_source).map(([source, number]) => `${source || "in no catalog"}: ${count(number)}`).join(", ");
   if (item.kind === "plan") return {title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? words(item.detail) : null, action: action(path("plans", item.target), "Review")};
   if (item.kind === "source") return {state: item.state === "overdue" ? "stale" : item.state, title: make("span", {}, "Source ", name(item.subject), ` ${SOURCE[item.state] ?? words(item.state)}`),
-    detail: item.detail ?? (item.state === "overdue" && item.since ? `due ${duration((Date.now() - Date.parse(item.since)) / 1000)} ago` : null), action: action(path("t", item.subject), "Open")};
+    detail: item.detail ? sentences(item.detail.replace(`${item.subject}: `, "")) : (item.state === "overdue" && item.since ? `due ${duration((Date.now() - Date.parse(item.since)) / 1000)} ago` : null), action: action(path("t", item.subject), "Open")};
   if (item.kind === "tables") return {title: `${plural(item.count, "table is", "tables are")} ${words(item.state)}`, detail: sources, action: action(`${UI}/search?${new URLSearchParams({q: `state:${item.state}`})}`, "See all")};
   if (item.kind === "drift") return {title: `${DRIFT[item.state] ?? words(item.state)}: ${plural(item.count, "difference")}`, detail: [item.detail && words(item.detail), sources].filter(Boolean).join(" · "),
     action: action(`${UI}/drift?severity=${item.state}`, "See all")};

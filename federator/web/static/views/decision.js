@@ -80,15 +80,15 @@ function form(row, field, signal) {
     await reload();
     announce(message);
   });
-  const approves = isHeld && hasChanges && !needsCommand ? [act(`Approve and apply${effect}`, explained(async () => {
+  const [approve, approveOnly] = isHeld && hasChanges && !needsCommand ? [act(`Approve and apply${effect}`, explained(async () => {
     await said("approve");
     field.value = "";
     await apply(row, signal);
   }), "main wide", "run"), act("Approve only", decided("approve", "Approved"), "wide", "ok")] : [];
   const some = row.waiting.length > 0 && row.waiting.length < left.length;
   const applies = isHeld ? some && act("Apply the others", () => applyOthers(row, field.value, signal), "wide", "run") : hasChanges && act(`Apply${effect}`, () => apply(row, signal), "main wide", "run");
-  const buttons = [...approves, applies, act("Reject", decided("reject", "Rejected"), "danger wide", "stop")].filter(each => each instanceof HTMLButtonElement);
-  return buttons;
+  const reject = act("Reject", decided("reject", "Rejected"), "danger wide", "stop"), buttons = [approve, applies, approveOnly, reject].filter(each => each instanceof HTMLButtonElement);
+  return [approve, applies, approveOnly ? make("div", {class: "pair"}, approveOnly, reject) : reject];
 }
 
 const decidedBy = row => (row.decided_by ? make("p", {}, `${words(row.state)} by `, name(row.decided_by), " ", ago(row.decided_at)) : null);

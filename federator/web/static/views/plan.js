@@ -3,10 +3,10 @@ import {ApiError, get, query} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, state, words} from "../format.js";
 import {attempt} from "../router.js";
-import {button, empty, freshness, note, panel, path} from "../parts.js";
+import {button, empty, freshness, note, panel, path, staleNote} from "../parts.js";
 import {decision, followApplication} from "./decision.js";
 import {guardPanel, heldPanel} from "./guards.js";
-import {mirrorLink, planLink} from "./plans.js";
+import {mirrorLink, OPEN, planLink} from "./plans.js";
 import {preconditionsPanel} from "./preconditions.js";
 import {runLink} from "./runs.js";
 
@@ -115,7 +115,7 @@ export async function show({argument, signal}) {
     nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), state(row.state, {tag: true})),
       make("div", {class: "sub"}, make("bdi", {class: "mono", text: digest.slice(0, 12)}), make("span", {}, "made ", ago(row.created_at)), make("span", {}, "run ", runLink(row.run_id))),
       newest && newest.digest !== digest ? note("warn", "Nothing is decided on this plan any more. The newest one is ", planLink(newest.digest), " ", state(newest.state)) : null,
-      row.partial ? note("warn", "Only the changes and refusals in your scopes are shown.") : null,
+      OPEN.includes(row.state) ? staleNote(row.freshness) : null, row.partial ? note("warn", "Only the changes and refusals in your scopes are shown.") : null,
       make("div", {class: "decide"}, make("div", {class: "stack", role: "region", "aria-label": "Changes"}, groups.length ? groups : empty("No changes", null, {state: plan.refusals.length || plan.held.length ? "skipped" : "ok"}), refusals(plan)),
         make("aside", {"aria-label": "Decision"}, heldPanel(row), decision(row, signal), preconditionsPanel(row), guardPanel(plan))), freshness(row.freshness)]};
 }

@@ -3,7 +3,7 @@ import {follow, get, send} from "../api.js";
 import {readOverview} from "../attention.js";
 import {make} from "../dom.js";
 import {counted, state} from "../format.js";
-import {path} from "../parts.js";
+import {path, sentences} from "../parts.js";
 import {announce, refresh} from "../router.js";
 
 const WAIT = 1000;
@@ -32,12 +32,15 @@ export async function followRequest(queued, handle, signal) {
   return {request, run};
 }
 
+/* Why a run did not succeed: its error, or that of its first source or mirror. */
+const problemOf = run => run.error ?? ["failed", "partial"].map(bad => run.stages.find(stage => stage.state === bad)?.detail).find(Boolean);
+
 /* The present state of a request in one line, with a link to its run. */
 export function requestLine(request, run) {
   if (!run && request.run_id) return [state(request.state), " ", make("a", {href: path("runs", request.run_id), text: "Follow the run"})];
   if (!run) return [state(request.state), " ", ["queued", "running"].includes(request.state) ? "It starts when the worker is free." : "It did not start."];
-  const writes = run.writes && Object.keys(run.writes).length ? ` ${counted(run.writes)}.` : "";
-  return [state(run.state), writes, run.error ? ` ${run.error}.` : "", " ", make("a", {href: path("runs", run.id), text: run.finished_at ? "Open the run" : "Follow the run"})];
+  const writes = run.writes && Object.keys(run.writes).length ? ` ${counted(run.writes)}.` : "", problem = problemOf(run);
+  return [state(run.state), writes, problem ? ` ${sentences(problem)}.` : "", " ", make("a", {href: path("runs", run.id), text: run.finished_at ? "Open the run" : "Follow the run"})];
 }
 
 /**

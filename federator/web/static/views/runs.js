@@ -32,7 +32,7 @@ const cellsOf = run => [runLink(run.id), words(run.kind), aboutOf(run), state(ru
 /* The newest runs about a source or a mirror, each with the reason if it did not succeed. */
 export async function latestRuns(subject, signal) {
   const {runs} = await get(query("/api/v1/runs", {subject, limit: 5}), signal), all = make("a", {class: "link", href: `${UI}/runs?${new URLSearchParams({subject})}`, text: "All of its runs"});
-  return panel("Latest runs", {more: runs.length ? all : null}, runs.length ? rows(runs.map(run => ({state: run.state, time: run.started_at, detail: run.problem && sentences(run.problem),
+  return panel("Latest runs", {more: runs.length ? all : null}, runs.length ? rows(runs.map(run => ({state: run.state, time: run.started_at, detail: run.problem && sentences(run.problem.replace(`${subject}: `, "")),
     title: make("span", {}, make("a", {href: path("runs", run.id), text: `${words(run.kind)}: ${words(run.state)}`}), make("span", {class: "q"}, " by ", name(run.actor), run.finished_at ? `, took ${took(run)}` : null))})), "rows log") : empty("No run yet"));
 }
 

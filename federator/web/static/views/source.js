@@ -4,7 +4,7 @@ import {readOverview} from "../attention.js";
 import {bar} from "../charts.js";
 import {make, name} from "../dom.js";
 import {ago, count, state} from "../format.js";
-import {empty, panel, pairs, path, staleNote, table} from "../parts.js";
+import {empty, panel, pairs, path, sentences, staleNote, table} from "../parts.js";
 import {childrenPanel} from "./namespace.js";
 import {heading} from "./heading.js";
 import {latestRuns} from "./runs.js";
@@ -20,7 +20,7 @@ export async function showSource(id, given, signal) {
   const [coverage, children, runs, jobs] = await Promise.all([find(`/api/v1/sources/${key}/coverage?short=true`, signal), crawled ? childrenPanel(id, signal, given.get("sort") ?? "") : null, latestRuns(id, signal), readJobs(signal)]);
   const carried = source.carried_namespaces;
   const cells = (coverage?.namespaces ?? []).map(entry => [make("a", {href: `${path("t", entry.namespace)}?kind=namespace`}, name(entry.namespace)), state(entry.presence),
-    state(entry.detail), entry.presence_reason || entry.detail_reason]);
+    state(entry.detail), sentences(entry.presence_reason || entry.detail_reason)]);
   const good = carried ? "The last crawl did not read again what it knew." : "The last crawl read all of them.";
   const incomplete = panel("Namespaces that were not read completely", {id: "coverage", note: coverage?.next ? "the first ones" : null},
     cells.length ? table(COLUMNS, cells, "Not read completely") : crawled ? empty("None", good, {state: "complete"}) : empty("Never crawled", "Crawl the source to see its contents."));

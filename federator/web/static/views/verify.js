@@ -17,6 +17,8 @@ export function verifyParts(found, person, signal) {
       const queued = await send("POST", "/api/v1/runs", {kind: "verify", tables: [found.id]});
       const {run} = await followRequest(queued, (request, state) => line.replaceChildren(...requestLine(request, state).filter(Boolean)), signal);
       if (run?.state !== "ok") return;
+      // The state of the run would stand beside that of the table.
+      line.replaceChildren();
       const {dataset} = await get(`/api/v1/tables/${encodeURIComponent(found.id)}`, signal);
       await reload();
       refreshTree([found.source]);
