@@ -301,6 +301,7 @@ def test_the_night_is_understood_by_keyboard_alone(open_page: OpenPage, service:
     _go_to_overview(page)
     _tab_to(page, "1 table is missing", "See all")
     page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Search")).to_be_focused()  # the overview names the table, too
     _tab_to(page, "parted", "parted")
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("The location is missing. no manifest")
