@@ -91,6 +91,13 @@ def test_mirrors_are_a_graph_of_catalogs_with_health_and_state(open_page: OpenPa
     expect(page.get_by_role("heading", level=1, name="copy")).to_be_visible()
 
 
+def test_a_mirror_whose_plan_was_rejected_is_not_in_sync(open_page: OpenPage, service: Service) -> None:
+    decide_plan(service.index, service.plan, "rejected", actor="ben", comment="no")
+    page = open_page("mirrors")
+    expect(page.get_by_role("table", name="Mirrors").locator("tbody tr")).to_contain_text("plan rejected")
+    expect(page.locator("main .st.ok")).to_have_count(0)
+
+
 def test_filtered_audit_events_are_saved_as_json_lines_and_as_csv(
     open_page: OpenPage, service: Service, tmp_path: Path
 ) -> None:

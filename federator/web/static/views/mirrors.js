@@ -22,6 +22,7 @@ export function syncState(mirror) {
   if (mirror.held.length) return state("held");
   if (pendingChanges(mirror)) return state("pending");
   if (!plan) return state("never");
+  if (plan.state === "rejected" && Object.keys(remaining(plan)).length) return state("rejected", {text: "plan rejected"});
   // A difference that the mirror leaves alone is still one.
   const refused = total(plan.refusals);
   return refused ? state("drifted", {text: `${count(refused)} refused`}) : state("in sync");
