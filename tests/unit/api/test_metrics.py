@@ -48,9 +48,10 @@ def busy(index: Index) -> Index:
     body = {
         "changes": [*[{"action": "declare_table"}] * 4, {"action": "update_table"}],
         "refusals": [{"reason": "conflict"}, {"reason": "conflict"}],
+        "held": ["max_changes: 2 changes, max_changes is 1"],
     }
     with index.write() as connection:
-        old = {"changes": [], "refusals": [{"reason": "old"}]}
+        old = {"changes": [], "refusals": [{"reason": "old"}], "held": []}
         plans.save_plan(connection, digest="d1", mirror="m", run_id=run.id, state="ready", body=json.dumps(old))
         time.sleep(0.002)
         plans.save_plan(connection, digest="d2", mirror="m", run_id=run.id, state="held", body=json.dumps(body))
