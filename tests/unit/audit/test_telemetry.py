@@ -15,7 +15,7 @@ def test_counts_what_is_there(index: Index, log: Log) -> None:
     fill(index, "lake", namespace("lake", "s"), table("lake", "s", "a"), table("lake", "s", "b"))
     fill(index, "lake", table("lake", "s", "c"), gone=[("s", "a")])
     run = runs.insert_run(index, "crawl", actor="ann")
-    body = '{"changes":[{"action":"adopt"}],"refusals":[{"reason":"moved"}]}'
+    body = '{"changes":[{"action":"adopt"}],"refusals":[{"reason":"moved"}],"held":[]}'
     with index.write() as connection:
         plans.save_plan(connection, digest="telemetry", mirror="m", run_id=run.id, state="ready", body=body)
         requests.queue_request(connection, "crawl", {}, actor="ann")

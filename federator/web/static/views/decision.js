@@ -27,13 +27,20 @@ async function apply(row, signal) {
   await followApplication(queued, signal);
 }
 
+/** The application that is followed. @type {Promise<void> | null} */
+let followed = null;
+
 /**
- * Show what becomes of an application, whoever requested it, in place of the decision. One that is followed already stays.
+ * Show what becomes of an application, whoever requested it, in place of the decision, until it has ended. One that is followed already stays.
  * @param {any} queued
  * @param {AbortSignal} signal
  */
 export async function followApplication(queued, signal) {
-  if (byId("decision").hasAttribute("data-kept")) return;
+  if (!byId("decision").hasAttribute("data-kept")) followed = follow(queued, signal);
+  await followed;
+}
+
+async function follow(queued, signal) {
   const line = make("p", {class: "pad", role: "status"});
   const progress = panel("Application", {id: "decision", note: make("span", {}, `${queued.kind === "sync" ? "by a sync, " : ""}requested by `, name(queued.actor))}, line);
   progress.toggleAttribute("data-kept", true);
