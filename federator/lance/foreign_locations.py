@@ -200,8 +200,9 @@ def _has_link_below(starts: Sequence[str], path: str, pinned: PinnedDirectory | 
 
 
 def _list_mounts_above(path: str, mounts: Sequence[str]) -> list[str]:
+    normal = os.path.normpath(path)
     paths = (os.path.normpath(mount) for mount in map(local_path, mounts) if mount is not None)
-    return [mount for mount in paths if is_inside(os.path.normpath(path), [mount])]
+    return [mount for mount in paths if is_inside(normal, [mount])]
 
 
 def _list_targets(directories: Iterable[str], readable: Sequence[str]) -> set[str]:

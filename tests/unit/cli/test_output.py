@@ -29,6 +29,14 @@ class Terminal(io.StringIO):
         return True
 
 
+def print_to(monkeypatch: pytest.MonkeyPatch, width: str, stream: io.StringIO) -> io.StringIO:
+    """Return ``stream``, which is the standard output now, without colours and with so many columns."""
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", stream)
+    return stream
+
+
 @pytest.mark.parametrize(
     ("text", "printed"),
     [
@@ -57,10 +65,7 @@ def test_no_format_for_programs_steers_a_terminal_or_a_spreadsheet() -> None:
 
 @pytest.mark.parametrize(("width", "lines"), [("60", 4), ("20", 5)])
 def test_a_table_loses_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: str, lines: int) -> None:
-    monkeypatch.setenv("COLUMNS", width)
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stdout", stream)
+    stream = print_to(monkeypatch, width, Terminal())
     name = "[b]" + "x" * 80
     Printer().table([Column("name", wide=True), Column("state"), Column("long enough")], [(name, "ok", "y" * 15)])
     printed = stream.getvalue()
@@ -71,10 +76,7 @@ def test_a_table_loses_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch, wi
 
 @pytest.mark.parametrize(("terminal", "width"), [(True, "80"), (True, "200"), (False, "80")])
 def test_a_narrow_terminal_cuts_the_middle_of_locations(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, width: str) -> None:
-    monkeypatch.setenv("COLUMNS", width)
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr(sys, "stdout", stream)
+    stream = print_to(monkeypatch, width, Terminal() if terminal else io.StringIO())
     location = "s3://lake/" + "deep/" * 20 + "orders.lance"
     Printer().table([Column("name"), Column("location", cut=True), Column("note", wide=True)], [("orders", location, "x" * 12)])
     lines = stream.getvalue().splitlines()
@@ -88,10 +90,7 @@ def test_a_narrow_terminal_cuts_the_middle_of_locations(monkeypatch: pytest.Monk
 
 
 def test_a_table_that_is_too_wide_has_the_other_columns_below_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "50")
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stdout", stream)
+    stream = print_to(monkeypatch, "50", Terminal())
     columns = [Column("severity"), Column("table", wide=True), Column("since"), Column("what", wide=True)]
     Printer().table(columns, [("high", "aws$sales$orders", "2026-11-25 09:30:17", "it is at one place " * 3)])
     assert re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue()).splitlines() == [
@@ -104,10 +103,7 @@ def test_a_table_that_is_too_wide_has_the_other_columns_below_each_row(monkeypat
 
 
 def test_the_last_column_alone_is_wrapped_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "50")
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stdout", stream)
+    stream = print_to(monkeypatch, "50", Terminal())
     name = "org.example." + "x" * 28
     rows = [("python", "ok", "3.11.2, with everything that is needed here"), ("hive", "warn", f"no log; set {name}")]
     Printer().table([Column("check"), Column("state"), Column("found", wide=True)], rows)
@@ -121,10 +117,7 @@ def test_the_last_column_alone_is_wrapped_beside_the_others(monkeypatch: pytest.
 
 
 def test_a_long_line_is_wrapped_between_words_and_its_names_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stdout", stream)
+    stream = print_to(monkeypatch, "40", Terminal())
     location = "file:/lake/" + "x" * 40
     Printer().line(f"  + declare  aws$sales$orders  {location}  (new at the origin)")
     assert stream.getvalue().splitlines() == [
