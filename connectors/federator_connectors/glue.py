@@ -15,6 +15,8 @@ Where the Lance Glue spec is silent, or the service differs:
   The listing must therefore be empty twice in a row, and the request must confirm the drop with
   ``context={"header.x-federator-confirm": "cascades"}``. With ``glue.drop_cascades = "confirmed"`` no confirmation is needed. CASCADE
   is unsupported.
+- The Java client of ``lance-namespace-impls``, which lance-spark uses, declares tables without ``TableType``, with
+  ``managed_by=storage``. They are tables like others: Glue deletes no table's data. Without both, a table is not listed.
 - The owner of a namespace is the parameter ``database.owner``: Glue has no field for it.
 - Denied access has code 16, as in the spec; code 15 does not occur. DescribeTable also returns the properties, with ``table_type``.
 - Listings omit objects that Lake Formation hides (``listing_filtered``).

@@ -5,9 +5,10 @@ Paths are ``(database, table)``.
 Where the Lance Hive spec is silent, or a real metastore differs:
 
 - A declared table has ``EXTERNAL=TRUE``, which is read back: without it a metastore makes a managed table, whose data it may delete.
-- ``lance-namespace-impls`` declares tables without it, with ``managed_by=storage``. They are listed and described, read-only, with this
-  reason. With ``storage_managed = "origins"`` mirrors copy them, too. Nothing here changes or deregisters them, and CASCADE refuses
-  their database. Other managed tables are not listed, and describing them is InvalidInput (13).
+- ``lance-namespace-impls`` declares tables without it, with ``managed_by=storage``; until 0.2.0, its Java client set only an input
+  format of Lance. They are listed and described, read-only, with this reason. With ``storage_managed = "origins"`` mirrors copy
+  them, too. Nothing here changes or deregisters them, and CASCADE refuses their database. Other managed tables are not
+  listed, and describing them is InvalidInput (13).
 - A table is declared in two calls, so that the metastore creates no directory. CASCADE deregisters one table after the other.
 - A database without a location gets one below ``root``; without ``root`` the metastore chooses one in its warehouse, as a working
   directory of this process would be of no use to it. A table is declared at its database's location, because other engines look

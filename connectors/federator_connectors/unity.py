@@ -18,6 +18,7 @@ Where the Lance Unity spec is silent, or a server differs:
   in the table's comment. A server that refuses the property ``table_type`` cannot mark Lance tables: DeclareTable fails with code 0.
 - CreateTable and ``federator declare`` declare a table with the columns of its data. DeclareTable has no columns in the protocol,
   so clients that declare and then write (``lance.write_dataset``) leave none.
+- A table with the only column ``__placeholder_id``, as ``lance-namespace-impls`` declares it, is described without columns.
 - A column's type is the nearest type of Spark, or Arrow's own text if Spark has none (times of day, decimals of more than 38
   digits). Where Spark's type says less (``array<float>`` for a vector, ``bigint`` for ``uint32``, timestamps that are not of
   microseconds), Arrow's type is in the metadata of ``type_json``, and DescribeTable returns it. 0.6.0 returned each recorded

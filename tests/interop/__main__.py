@@ -15,20 +15,22 @@ from pathlib import Path
 
 from federator.demo.servers import hive, hive_jars
 from tests.fixtures.maven import jars
-from tests.interop import catalog_clients, conformance, servers, vending
+from tests.interop import catalog_clients, conformance, iceberg_engine, servers, vending
 from tests.interop.confinement import confine, is_confined
 from tests.interop.differences import DIFFERENCES
 from tests.interop.environments import python_of
 from tests.interop.rest_clients import CLIENTS, ClientEnded, Outcome, run_client
 
-IMPLS, CONFORMANCE, VENDING = "impls", "conformance", "vending"
+IMPLS, CONFORMANCE, VENDING, PYICEBERG = "impls", "conformance", "vending", "pyiceberg"
+#: the catalogs of the clients of the REST protocol and those of ``IMPLS``
+CATALOGS = (*dict.fromkeys([*servers.CATALOGS, *catalog_clients.CATALOGS]),)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
-    runs = [IMPLS, CONFORMANCE, VENDING, *CLIENTS]
+    runs = [IMPLS, CONFORMANCE, VENDING, PYICEBERG, *CLIENTS]
     parser.add_argument("--clients", nargs="+", choices=runs, default=runs)
-    parser.add_argument("--catalogs", nargs="+", choices=[*servers.CATALOGS], default=[*servers.CATALOGS])
+    parser.add_argument("--catalogs", nargs="+", choices=CATALOGS, default=[*CATALOGS])
     chosen = parser.parse_args(arguments)
     if not is_confined():
         _install(chosen.clients, chosen.catalogs)
@@ -39,10 +41,12 @@ def main(arguments: list[str]) -> int:
     if CONFORMANCE in chosen.clients:
         failed += _print_conformance([name for name in conformance.NAMES if name in (*chosen.catalogs, servers.REFERENCE)])
     if VENDING in chosen.clients:
-        failed += _print_vending()
+        failed += _print_steps(f"{vending.CLIENT.title}, with vended credentials", vending.run_vending())
+    if PYICEBERG in chosen.clients:
+        failed += _print_steps(iceberg_engine.TITLE, iceberg_engine.run_pyiceberg())
     rest_clients = [name for name in chosen.clients if name in CLIENTS]
     if rest_clients:
-        failed += _print_rest_clients(rest_clients, chosen.catalogs)
+        failed += _print_rest_clients(rest_clients, [name for name in chosen.catalogs if name in servers.CATALOGS])
     print(f"\n{failed} unexplained" if failed else "\nnothing unexplained")
     return 1 if failed else 0
 
@@ -50,11 +54,13 @@ def main(arguments: list[str]) -> int:
 def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
     if "hive3" in catalogs:
         hive_jars.prepare(hive.HIVE3)
-    if "iceberg" in catalogs:
+    if "iceberg" in catalogs or PYICEBERG in clients:
         jars("iceberg-rest-1.11.0")
     for name in clients:
         if name in (IMPLS, CONFORMANCE):
             python_of(IMPLS)
+        elif name == PYICEBERG:
+            python_of(PYICEBERG)
         elif name == VENDING:
             vending.CLIENT.prepare()
         else:
@@ -83,10 +89,10 @@ def _print_conformance(names: Sequence[str]) -> int:
     return failed
 
 
-def _print_vending() -> int:
+def _print_steps(title: str, outcomes: Iterator[tuple[str, str]]) -> int:
     failed = 0
-    print(f"\n# {vending.CLIENT.title}, with vended credentials\n\n| operation | verdict |\n| --- | --- |", flush=True)
-    for operation, text in vending.run_vending():
+    print(f"\n# {title}\n\n| operation | verdict |\n| --- | --- |", flush=True)
+    for operation, text in outcomes:
         failed += text != "passed"
         print(f"| {operation} | {_cell(text)} |", flush=True)
     return failed

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.interop.environments import python_of
-
-_SCRIPT = Path(__file__).with_name("namespace_process.py")
+from tests.interop.environments import ROOT, python_of
 
 
 class ClientError(Exception):
@@ -19,13 +18,16 @@ class ClientError(Exception):
 
 
 class ForeignClient:
-    """A Lance namespace of another project."""
+    """A catalog's client of another project. ``script`` serves it; default: a Lance namespace."""
 
-    def __init__(self, environment: str, impl: str, properties: Mapping[str, str]) -> None:
-        command = [str(python_of(environment)), str(_SCRIPT)]
+    def __init__(
+        self, environment: str, impl: str, properties: Mapping[str, str], script: str = "namespace_process.py"
+    ) -> None:
+        command = [str(python_of(environment)), str(Path(__file__).with_name(script))]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
         self._write({"impl": impl, "properties": dict(properties)})
 
     def call(self, operation: str, **request: Any) -> Any:

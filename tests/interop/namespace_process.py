@@ -1,32 +1,29 @@
-"""A Lance namespace in a process of its own: requests and responses are lines of JSON. Runs in a client's environment, alone.
-
-The first line has ``impl`` and ``properties`` of ``lance_namespace.connect``; each further line has ``call`` and ``request``.
-"""
+"""A Lance namespace in a process of its own, by lines of JSON. Runs in a client's environment."""
 
 import json
-import sys
+from collections.abc import Mapping
+from typing import Any
 
 import lance_namespace
 
+from tests.interop.json_lines import Call, serve
+
 #: these modules register their impls when they are imported
-MODULES = dict.fromkeys(("glue", "hive2", "hive3", "iceberg"), "lance_namespace_impls")
+MODULES = dict.fromkeys(("glue", "hive2", "hive3", "iceberg", "polaris", "unity"), "lance_namespace_impls")
 
 
-def main() -> None:
-    start = json.loads(sys.stdin.readline())
-    if start["impl"] in MODULES:
-        __import__(MODULES[start["impl"]])
-    namespace = lance_namespace.connect(start["impl"], start["properties"])
-    for line in sys.stdin:
-        order = json.loads(line)
-        request_type = getattr(lance_namespace, "".join(word.title() for word in order["call"].split("_")) + "Request")
-        try:
-            response = getattr(namespace, order["call"])(request_type(**order["request"]))
-            outcome = {"response": json.loads(response.model_dump_json()) if response is not None else None}
-        except Exception as error:  # noqa: BLE001 - every failure of the client is an outcome
-            outcome = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(outcome), flush=True)
+def open_client(impl: str, properties: dict[str, str]) -> Call:
+    if impl in MODULES:
+        __import__(MODULES[impl])
+    namespace = lance_namespace.connect(impl, properties)
+
+    def call(name: str, request: Mapping[str, Any]) -> Any:
+        request_type = getattr(lance_namespace, "".join(word.title() for word in name.split("_")) + "Request")
+        response = getattr(namespace, name)(request_type(**request))
+        return json.loads(response.model_dump_json()) if response is not None else None
+
+    return call
 
 
 if __name__ == "__main__":
-    main()
+    serve(open_client)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from federator.connector import PLACEHOLDER_COLUMN
 from federator.model import canonical_json
 from federator_connectors._arrow import spark_types
 
@@ -28,9 +29,11 @@ _NESTED = {"array": "ARRAY", "map": "MAP", "struct": "STRUCT"}
 
 
 def columns_to_schema(columns: Sequence[Native]) -> str | None:
-    """Return a record's schema for Unity's columns, ordered by position; None without columns."""
+    """Return a record's schema for Unity's columns, ordered by position; None without columns, or for another client's placeholder."""
+    if [column.get("name") for column in columns] in ([], [PLACEHOLDER_COLUMN]):
+        return None
     ordered = sorted(columns, key=lambda column: int(column.get("position") or 0))
-    return canonical_json([_column_to_schema_entry(column) for column in ordered]) if ordered else None
+    return canonical_json([_column_to_schema_entry(column) for column in ordered])
 
 
 def schema_to_columns(schema: str | None) -> list[Native]:

@@ -20,10 +20,15 @@ Native = Mapping[str, Any]
 
 
 def table_kind(table: Native) -> Kind | None:
-    """Return TABLE for a Lance table, MANAGED_TABLE for a table that is marked as Lance but not external; None for any other."""
-    if str((table.get("Parameters") or {}).get(TABLE_TYPE_KEY, "")).lower() != LANCE:
+    """Return TABLE for a Lance table, MANAGED_TABLE for a table that is marked as Lance but not external; None for any other.
+
+    The Java client of ``lance-namespace-impls``, which lance-spark uses, sets no type, but ``managed_by``.
+    """
+    parameters = table.get("Parameters") or {}
+    if str(parameters.get(TABLE_TYPE_KEY, "")).lower() != LANCE:
         return None
-    return Kind.TABLE if table.get("TableType") == EXTERNAL_TABLE else Kind.MANAGED_TABLE
+    is_untyped = not table.get("TableType") and str(parameters.get("managed_by", "")).lower() == "storage"
+    return Kind.TABLE if is_untyped or table.get("TableType") == EXTERNAL_TABLE else Kind.MANAGED_TABLE
 
 
 def table_record(source: str, database: Path, table: Native, kind: Kind = Kind.TABLE) -> TableRecord:

@@ -31,6 +31,9 @@ _READ_ONLY_PROBLEM = (
     "with storage_managed = origins in its source, mirrors copy it"
 )
 
+#: what the Java client of lance-namespace-impls writes. Until its version 0.2.0 it set no ``managed_by``.
+_LANCE_INPUT_FORMATS = frozenset({"com.lancedb.lance.mapred.LanceInputFormat", "org.lance.mapred.LanceInputFormat"})
+
 # Column lengths of the metastore's database. The metastore retries a longer value for 20 s before it refuses it.
 _NAME_CHARACTERS = {1: 128, 2: 128}
 _TABLE_CHARACTERS = 256
@@ -53,8 +56,11 @@ def is_external_table(table: Any) -> bool:
 def is_storage_managed(table: Any) -> bool:
     """Return whether a Lance client declared the table without EXTERNAL=TRUE, as lance-namespace-impls does: the metastore then
     makes a managed table of it, and may delete its data when it is dropped."""
-    managed_by = (table.parameters or {}).get("managed_by", "").lower()
-    return is_lance_table(table) and table.tableType == MANAGED_TABLE and managed_by == "storage"
+    if not is_lance_table(table) or table.tableType != MANAGED_TABLE:
+        return False
+    managed_by = table.parameters.get("managed_by", "").lower()
+    input_format = table.sd.inputFormat if table.sd else None
+    return managed_by == "storage" or (not managed_by and input_format in _LANCE_INPUT_FORMATS)
 
 
 def table_record(source: str, path: Path, table: Any, *, storage_managed: str = READ_ONLY) -> TableRecord:

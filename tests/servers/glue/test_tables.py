@@ -86,6 +86,19 @@ def test_placeholders_of_other_clients_are_no_content(catalog: GlueCatalog, glue
     assert replace(changed, properties={"team": "a"}).digest == changed.digest
 
 
+def test_a_table_that_upstreams_java_client_declared_has_no_type(catalog: GlueCatalog, glue_account: GlueAccount) -> None:
+    written = {"table_type": "lance", "managed_by": "storage"}
+    native(glue_account, "t", Parameters=written, StorageDescriptor={"Location": "s3://lake/t.lance", "Parameters": written})
+    assert catalog.list_tables(("sales",)) == ["t"]
+    record = catalog.describe_table(("sales", "t"))
+    assert (record.kind, record.location) == (Kind.TABLE, "s3://lake/t.lance")
+    crawled = [item for shard in catalog.plan_shards() for item in catalog.read_shard(shard)]
+    assert record in crawled
+    changed = catalog.update_table(record, replace(record, doc="new"))
+    catalog.deregister_table(changed)
+    assert catalog.observe(("sales", "t")).is_absent
+
+
 def test_a_table_deep_in_catalogs(catalog: GlueCatalog) -> None:
     for path in (("lake",), ("lake", "db")):
         catalog.create_namespace(NamespaceRecord("aws", path))

@@ -166,11 +166,14 @@ def test_a_table_that_another_lance_client_declared_is_read_only(
     path = (*database, "theirs")
     # As lance-namespace-impls 0.13 does.
     metastore.table(path, {"table_type": "lance", "managed_by": "storage", "empty_table": "true"}, "EXTERNAL_TABLE")
+    # As its Java client did until 0.2.0.
+    metastore.table((*database, "java"), {"table_type": "lance"}, input_format="com.lancedb.lance.mapred.LanceInputFormat")
     metastore.table((*database, "own"), {"table_type": "lance", "managed_by": "impl"}, "EXTERNAL_TABLE")
     before = _raw(metastore, path)
     assert before.tableType == "MANAGED_TABLE"
-    assert catalog.list_tables(database) == ["theirs"]
-    assert catalog.list_foreign_objects(database) == ["own", "theirs"], "CASCADE is refused"
+    assert catalog.list_tables(database) == ["java", "theirs"]
+    assert catalog.list_foreign_objects(database) == ["java", "own", "theirs"], "CASCADE is refused"
+    assert catalog.describe_table((*database, "java")).is_read_only
     record = catalog.describe_table(path)
     assert (record.kind, record.is_read_only, record.location) == (Kind.MANAGED_TABLE, True, metastore.location("theirs"))
     assert "storage_managed = origins" in str(record.problem)

@@ -227,6 +227,15 @@ def test_texts_as_hive_glue_and_spark_write_them(text: str, tree: spark_types.Sp
 
 def test_no_columns_are_no_schema() -> None:
     assert unity_columns.columns_to_schema([]) is None
+    # As lance-namespace-impls declares a table.
+    placeholder = {
+        "name": "__placeholder_id",
+        "type_text": "LONG",
+        "type_json": '{"type":"long"}',
+        "type_name": "LONG",
+        "position": 0,
+    }
+    assert unity_columns.columns_to_schema([placeholder]) is None
     assert unity_columns.schema_to_columns(None) == []
     assert record_to_arrow_schema(None) == pa.schema([])
 
