@@ -13,6 +13,12 @@ from federator.cli.context import CONFIG, LOG_FORMAT, NO_PAGER, OUTPUT, QUIET, C
 from federator.cli.errors import FAILED, INTERRUPTED, print_unexpected_error, print_usage_error
 from federator.cli.printer import flush, prepare_streams
 
+# Commands of other programs, and what does the same here. Similar letters would suggest something else.
+_COMMANDS_BY_OTHER_NAME = {
+    "describe": "show", "get": "show", "list": "ls", "find": "search", "status": "runs", "check": "doctor", "start": "serve",
+    "run": "sync", "register": "declare",
+}  # fmt: skip
+
 
 class Root(CommandGroup):
     """The root command group. It exits with the federator's exit codes instead of the parser's."""
@@ -25,6 +31,14 @@ class Root(CommandGroup):
         code = self._code(*args, **{**extra, "standalone_mode": False, "prog_name": "federator"})
         flush()
         sys.exit(code)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException as error:
+            if name := _COMMANDS_BY_OTHER_NAME.get(args[0]):
+                error.message = f"No such command {args[0]!r}. Did you mean {name!r}?"
+            raise
 
     def _code(self, *args: Any, **extra: Any) -> int:
         try:

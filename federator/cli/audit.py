@@ -12,9 +12,10 @@ import typer
 
 from federator.cli.context import Cli, command, create_group
 from federator.cli.errors import FAILED, OK, PARTIAL, print_message
-from federator.cli.printer import format_time
+from federator.cli.printer import format_column_time
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
+from federator.model.audit_kinds import AuditKind
 from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ PUBLIC_KEY = Annotated[
 
 def list_(
     cli: Cli,
-    kind: Annotated[str | None, typer.Option("--kind", help="Only events of this kind, e.g. write.")] = None,
+    kind: Annotated[
+        AuditKind | None, typer.Option("--kind", metavar="KIND", help="Only events of this kind, e.g. write.")
+    ] = None,
     subject: Annotated[
         str | None, typer.Option("--subject", help="Only events about this object, e.g. 'aws$sales$orders'.")
     ] = None,
@@ -50,15 +53,13 @@ def list_(
     elif not events:
         cli.print_note("no event matches")
     else:
-        columns = [Column("event", right=True), Column("at"), Column("kind"), Column("by"), Column("subject", wide=True),
-                   Column("what", wide=True)]  # fmt: skip
-        cli.out.table(
-            columns,
-            [
-                (event.seq, format_time(event.at), event.kind, event.actor, event.subject, _format_detail(event.detail))
-                for event in events
-            ],
-        )
+        columns = [Column("event", right=True), Column("at"), Column("kind"), Column("by"), Column("what", wide=True)]
+        rows = [
+            (event.seq, format_column_time(event.at), event.kind, event.actor,
+             "  ".join(filter(None, (event.subject, _format_detail(event.detail)))))
+            for event in events
+        ]  # fmt: skip
+        cli.out.table(columns, rows)
 
 
 def verify(

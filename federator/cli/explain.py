@@ -9,7 +9,7 @@ import typer
 
 from federator.cli.completion import complete_paths
 from federator.cli.context import Cli, command
-from federator.cli.printer import format_time
+from federator.cli.printer import format_column_time, format_time
 from federator.cli.terminal import Column
 from federator.cli.tree import parse_path
 
@@ -63,7 +63,7 @@ def print_explanation(cli: Cli, explanation: Explanation) -> None:
         cli.out.table(
             columns,
             [
-                (format_time(event.at), event.what, event.mirror or "", event.run_id, event.detail)
+                (format_column_time(event.at), event.what, event.mirror or "", event.run_id, event.detail)
                 for event in explanation.history
             ],
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -48,6 +49,7 @@ def init(
     target = file or cli.config
     if target.exists() or target.is_symlink():
         raise _exists(target)
+    _require_writable_directory(target.absolute().parent)
     values_by_impl = {
         "dir": directory, "hive3": hive3, "hive2": hive2, "glue": glue, "unity": unity, "polaris": polaris,
         "iceberg": iceberg, "rest": rest,
@@ -86,6 +88,15 @@ def init(
 
 def _exists(target: Path) -> ConfigError:
     return ConfigError(f"{target} already exists", hint="edit it, or name a new file: federator init FILE")
+
+
+def _require_writable_directory(directory: Path) -> None:
+    """Raise ConfigError before anything is asked, because the answers would be lost."""
+    hint = "name a file elsewhere: federator init FILE"
+    if not directory.is_dir():
+        raise ConfigError(f"{directory}: no such directory", hint=hint)
+    if not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
+        raise ConfigError(f"{directory}: this user cannot write there", hint=hint)
 
 
 def _can_ask(cli: Cli) -> bool:

@@ -45,6 +45,9 @@ def list_(
     with cli.index() as index, index.read() as connection:
         rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
         done = count_done(connection, [row.digest for row in rows if row.state in plans.OPEN_STATES])
+    if mirror is not None and not rows:
+        # A mirror that is not configured any more may have plans.
+        cli.settings.mirror_rule(mirror)
     data = [{**_plan_to_json(row), "done": sum(done.get(row.digest, {}).values())} for row in rows]
     if cli.json:
         cli.out.document({"plans": data}, rows="plans", columns=(*_COLUMNS, "changes", "refusals", "held", "done"))

@@ -252,6 +252,11 @@ def format_time(seconds: float | None) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone().isoformat(' ', 'seconds')} ({format_age(seconds)})"
 
 
+def format_column_time(seconds: float) -> str:
+    """Format a time of the index for a column: local time without its zone and age, for which a terminal has no room."""
+    return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
+
+
 def format_age(seconds: float | None) -> str:
     """Format the age of a time: ``3 min ago``."""
     if seconds is None:

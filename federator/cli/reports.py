@@ -5,18 +5,20 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
 from federator.cli import completion, result_output
 from federator.cli.context import Cli, command
 from federator.cli.interactive_run import open_run
-from federator.cli.printer import format_time
+from federator.cli.printer import format_column_time
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError, StateError
 
-_KINDS = "inventory, drift, mirrors, freshness, growth, access"
+# As ``ReportKind`` of the settings, whose import would delay --help.
+Kind = Literal["inventory", "drift", "mirrors", "freshness", "growth", "access"]
+_KINDS = ", ".join(get_args(Kind))
 
 
 def report(
@@ -62,7 +64,7 @@ def report(
 
 def reports(
     cli: Cli,
-    kind: Annotated[str | None, typer.Option("--kind", help=f"Only reports of this kind: {_KINDS}.")] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help=f"Only reports of this kind: {_KINDS}.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Only reports with this name.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of reports, newest first.")] = 20,
 ) -> None:
@@ -80,7 +82,7 @@ def reports(
         cli.out.table(
             columns,
             [
-                (report.id, report.name, report.kind, report.actor, format_time(report.made_at), report.directory)
+                (report.id, report.name, report.kind, report.actor, format_column_time(report.made_at), report.directory)
                 for report in stored_reports
             ],
         )

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from federator.cli.context import Cli, command, create_group
-from federator.cli.printer import format_time
+from federator.cli.printer import format_column_time
 from federator.cli.terminal import Column
 from federator.connector.errors import StateError
 from federator.runtime.text import format_count
@@ -36,7 +36,9 @@ def list_(cli: Cli, name: ONLY = None) -> None:
         cli.print_note("no session is open")
     else:
         columns = [Column("name"), Column("id"), Column("signed in"), Column("last request"), Column("until")]
-        cli.out.table(columns, [(s.name, s.id, *map(format_time, (s.created_at, s.used_at, s.expires_at))) for s in listed])
+        cli.out.table(
+            columns, [(s.name, s.id, *map(format_column_time, (s.created_at, s.used_at, s.expires_at))) for s in listed]
+        )
 
 
 def revoke(cli: Cli, name: NAME, id: ID = None) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import ValidationError
 
 from federator.connector import ConfigError
-from federator.connector.options import LIST_KEYS
+from federator.connector.options import LIST_KEYS, ConnectorSettings
+from federator.registry import get_connector, list_impls
 from federator.runtime.input_faults import describe_expected
 from federator.runtime.text import nearest_name
 from federator.settings.field_types import CLEAR_TEXT
 from federator.settings.known_secrets import register_secrets
 from federator.settings.section import find_section, section_keys
-from federator.settings.sections import Settings, SourceSettings
+from federator.settings.sections import MirrorSettings, Settings, SourceSettings
 from federator.settings.validation import validate_settings
 
 
@@ -72,6 +74,7 @@ def _parse_source(name: str, table: dict[str, Any], path: FilePath) -> dict[str,
             f"{path}: [sources.{name}] vend_credentials: replaced by vend",
             hint='true is vend = "static"; prefer vend = "sts", which vends temporary credentials for one table',
         )
+    _refuse_mirror_keys(own_values["impl"], table, f"{path}: [sources.{name}]")
     properties = dict(
         _flatten({key: value for key, value in table.items() if key not in own_values}, f"{path}: [sources.{name}]")
     )
@@ -81,6 +84,23 @@ def _parse_source(name: str, table: dict[str, Any], path: FilePath) -> dict[str,
             if own_values["impl"] == "dir" and value and "://" not in value and not value.startswith(("/", "file:", "$")):
                 properties[full_key] = str((path.parent / value).absolute())
     return {"name": name, "properties": properties, **own_values}
+
+
+def _refuse_mirror_keys(impl: Any, table: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError for a key of a mirror, unless the connector has a key of this name."""
+    try:
+        source_keys = _source_keys(get_connector(str(impl)).settings_type)
+    except ConfigError:
+        # A wrong ``impl`` is reported when the settings are validated.
+        return
+    for key in table:
+        if key in section_keys(MirrorSettings) and key not in source_keys:
+            raise ConfigError(f"{where} {key}: unknown key", hint=f"{key} is a key of a mirror: [mirrors.NAME]")
+
+
+def _source_keys(settings_type: type[ConnectorSettings] = ConnectorSettings) -> set[str]:
+    """Return the first parts of all keys of a source with these settings."""
+    return {*section_keys(SourceSettings), *(field.metadata["key"].partition(".")[0] for field in fields(settings_type))}
 
 
 def _flatten(table: Mapping[str, Any], where: str, prefix: str = "") -> list[tuple[str, str]]:
@@ -121,11 +141,12 @@ _EXPECTED_TEXTS = {
 
 def _unknown_key(path: FilePath, where: Sequence[str | int], key: str) -> ConfigError:
     allowed = list(section_keys(find_section(Settings, where)))
-    nearest = nearest_name(key, allowed)
-    return ConfigError(
-        f"{path}: {_section_prefix(where)}{key}: unknown key; allowed: {', '.join(allowed)}",
-        hint=f"did you mean {nearest}?" if nearest else None,
-    )
+    if where[:1] == ["mirrors"] and len(where) == 2 and key in {*_source_keys(), *list_impls()}:
+        hint: str | None = f"{key} is a key of a source: [sources.NAME]"
+    else:
+        nearest = nearest_name(key, allowed)
+        hint = f"did you mean {nearest}?" if nearest else None
+    return ConfigError(f"{path}: {_section_prefix(where)}{key}: unknown key; allowed: {', '.join(allowed)}", hint=hint)
 
 
 def _section_prefix(where: Sequence[str | int]) -> str:

@@ -4,7 +4,7 @@ run, and the other takes over.
 As each write arrives at the target, the database is asked how the lease of its process stands. Frozen between its last look at the
 lease and the call, a process makes that one call late: no catalog checks our tokens. It is the only one, and changes nothing once the
 other is done; what it does while the other is at work is the residue that
-docs/explanation/architecture.md states, and is not tried here.
+docs/development/architecture.md states, and is not tried here.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ Each connector has a section with its behaviour where its catalog's spec is sile
 [specs.md](specs.md) compares with the specs line by line.
 The last section lists the operations of the official Lance interface that the contract suite (`federator.testing.contract`) runs on
 each server. A new connector starts from [`examples/sqlite_catalog/`](../../examples/sqlite_catalog/README.md);
-[recipes.md](../how-to/recipes.md#a-connector) lists what a connector of this project needs.
+[recipes.md](../development/recipes.md#a-connector) lists what a connector of this project needs.
 
 Properties are written with or without the connector's name as prefix (`hive3.uri`, `uri`). A secret must be a reference:
 `${VARIABLE}` or `file:PATH`. Units are given in the description.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,9 @@ def test_list(log: Shell) -> None:
     ]
     assert log.json("audit", "list", "--subject", "copy$s0")["events"][0]["seq"] == 1
     assert log.json("audit", "list", "--run", "none") == {"events": []}
-    assert "declare_table done" in log.run("audit", "list").stdout
+    printed = log.run("audit", "list").stdout
+    # The time leaves room for subject and details in 80 columns.
+    assert re.search(r"^ +4  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  write  ann  copy\$s3  declare_table done$", printed, re.MULTILINE)
     assert log.run("audit", "list", "--since", "yesterday").exit_code == 64
 
 

@@ -62,7 +62,7 @@ def test_a_tree_is_nested_in_json_and_one_entry_a_line_elsewhere(filled: Shell, 
 EMPTY = {
     ("ls",): None, ("search", "source:lake"): ("search", "zzzzzz"), ("datasets",): ("datasets", "--state", "corrupt"),
     ("drift",): ("drift", "--kind", "orphan"), ("runs",): None, ("plans", "list"): ("plans", "list", "--held"),
-    ("reports",): None, ("audit", "list"): ("audit", "list", "--kind", "none"), ("token", "list"): None,
+    ("reports",): None, ("audit", "list"): ("audit", "list", "--subject", "none"), ("token", "list"): None,
     ("notifications", "list"): None,
 }  # fmt: skip
 

@@ -97,6 +97,15 @@ def test_it_asks_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
     assert "the value is empty" in result.stderr
 
 
+def test_it_asks_nothing_for_a_file_that_cannot_be_written(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("federator.cli.init._can_ask", lambda cli: True)
+    for file in (shell.folder / "absent" / "new.toml", shell.folder / "federator.toml" / "new.toml"):
+        result = CliRunner().invoke(app, ["init", str(file)], input="dir\ntables\nn\n")
+        assert (result.exit_code, result.stderr) == (
+            64, f"error: {file.parent}: no such directory\nhint: name a file elsewhere: federator init FILE\n",
+        )  # fmt: skip
+
+
 def test_it_does_not_ask_a_script(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     result = shell.run("init", str(shell.folder / "new.toml"))

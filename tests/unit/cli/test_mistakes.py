@@ -22,6 +22,8 @@ from tests.unit.cli.conftest import Shell
         (["report"], "error: missing argument 'REPORT'\nhint: federator report [OPTIONS] REPORT; federator report --help\n"),
         (["runs", "show", "x"], "error: got unexpected extra argument(s) (x)\nhint: federator runs [OPTIONS] [RUN_ID]; "),
         (["drift", "--kind", "nope"], "error: invalid value for '--kind': 'nope' is not one of 'location_differs'"),
+        (["describe", "lake/orders"], "error: no such command 'describe'. Did you mean 'show'?\nhint: federator --help\n"),
+        (["shwo", "lake/orders"], "error: no such command 'shwo'. Did you mean 'show'?\n"),
     ],
 )
 def test_a_wrong_value_of_an_option(shell: Shell, words: list[str], message: str) -> None:
@@ -54,6 +56,9 @@ def test_a_value_that_the_index_cannot_read(shell: Shell, words: list[str]) -> N
         ["report", "nope"],
         ["jobs", "run", "nope"],
         ["notifications", "test", "nope"],
+        ["plans", "list", "nope"],
+        ["audit", "list", "--kind", "nope"],
+        ["reports", "--kind", "nope"],
     ],
 )
 def test_a_name_that_the_configuration_lacks(shell: Shell, words: list[str]) -> None:

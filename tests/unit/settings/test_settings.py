@@ -53,6 +53,10 @@ MISTAKES = [
     ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "did you mean dir.path?"),
     ("[sources.c]\nimpl = 'dir'\nglue.region = 'x'", "[sources.c] glue.region: unknown key", "allowed: allowed_bases, "),
     (MIRROR + "includ = ['x']", "[mirrors.m] includ: unknown key; allowed: from, to, include, exclude, where, only_valid, namespace, table,", ""),  # noqa: E501
+    # keys of another section
+    (TWO.replace("[sources.b]", "include = ['x']\n[sources.b]"), "[sources.a] include: unknown key", "include is a key of a mirror: [mirrors.NAME]"),  # noqa: E501
+    (MIRROR + "root = '/x'", "[mirrors.m] root: unknown key; allowed: from, to", "root is a key of a source: [sources.NAME]"),
+    (MIRROR + "hive3.uri = 'x'", "[mirrors.m] hive3: unknown key; allowed: from, to", "hive3 is a key of a source: [sources.NAME]"),
     # values
     ("instance = 3", "instance: 3 is not allowed: a table of keys", ""),
     ("[instance]\nid = 'a b'", "[instance] id: 'a b' is not allowed: up to 64 letters, digits, - and _", ""),
