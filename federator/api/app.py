@@ -23,6 +23,7 @@ from federator.api.cursor_seal import CursorSeal
 from federator.api.dependencies import HOLD_SHARE
 from federator.api.docs_page import STYLE_DIGEST, add_examples, render_docs
 from federator.api.lance import serving as lance
+from federator.api.large_plans import SPOOL_BYTES
 from federator.api.live_states import LiveStates
 from federator.api.mcp.http import install_mcp
 from federator.api.page import install_page
@@ -55,6 +56,7 @@ from federator.api.routes import (
 from federator.api.run_streams import RunStreams
 from federator.api.shares import ThreadShares
 from federator.connector.options import resolve_reference
+from federator.data.spool import Spool
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 from federator.settings import Settings, load_settings
 from federator.store import open_index
@@ -87,6 +89,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         lance.close_lance_routes(app)
+        app.state.spool.close()
         index.close()
 
     app = FastAPI(
@@ -95,7 +98,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description="All Lance tables of a company in one tree. Errors are problem documents (RFC 9457); times are UTC.",
     )  # fmt: skip
     app.state.index, app.state.settings, app.state.run_streams = index, settings, RunStreams(index)
-    app.state.thread_shares = ThreadShares()
+    app.state.thread_shares, app.state.spool = ThreadShares(), Spool(SPOOL_BYTES)
     app.state.cursor_seal, app.state.live_states = CursorSeal(index), LiveStates(index)
     problems.install_problem_handlers(app)
     app.router.routes.extend(_shared_routes())

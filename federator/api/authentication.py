@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: how long a checked credential is cached; a revocation takes effect in every process within this time
 CACHE_SECONDS = 1.0
 _MAX_CACHED = 10_000
+_HEADERS = ("authorization", "x-api-key")
 _CONFIGURED_PRINCIPAL = Principal("api", Role.ADMIN, EVERYTHING)
 
 
@@ -98,10 +99,16 @@ class Authenticator:
 
 
 def _extract_credential(headers: Headers) -> str | None:
-    """Return the credential of a request, None if it has none. Raise RequestRejected if the header is malformed."""
-    authorization = headers.get("authorization")
+    """Return the credential of a request, None if it has none. ``Authorization`` counts before ``x-api-key``.
+
+    Raise RequestRejected if the header is malformed, or there are several: a proxy may have checked another one.
+    """
+    for name in _HEADERS:
+        if len(headers.getlist(name)) > 1:
+            raise RequestRejected(400, "Bad request", f"a request has one {name} header")
+    authorization = headers.get(_HEADERS[0])
     if authorization is None:
-        key = headers.get("x-api-key")
+        key = headers.get(_HEADERS[1])
         return key.strip() if key is not None else None
     scheme, _, text = authorization.partition(" ")
     if scheme.lower() == "bearer":

@@ -76,12 +76,21 @@ def etag_response(request: Request, body: Any, revision: int | None = None) -> R
     also covers the principal's scopes.
     """
     content = to_json(body)
-    request_key = f"{request.url.query}\0{_fingerprint(request.scope['principal'].scopes)}\0".encode()
-    digest = hashlib.sha256(request_key + content).hexdigest()[:24]
-    tag = f'W/"{f"r{revision}-" if revision is not None else ""}{digest}"'
-    if _matches(request.headers.get("if-none-match"), tag):
-        return Response(status_code=304, headers={"ETag": tag})
-    return Response(content, media_type="application/json", headers={"ETag": tag})
+    tag = make_etag(request, hashlib.sha256(content).hexdigest(), revision)
+    return not_modified(request, tag) or Response(content, media_type="application/json", headers={"ETag": tag})
+
+
+def make_etag(request: Request, content_digest: str, revision: int | None = None) -> str:
+    """Return the ETag of a response whose content has a SHA-256 digest."""
+    request_key = f"{request.url.query}\0{_fingerprint(request.scope['principal'].scopes)}\0{content_digest}"
+    digest = hashlib.sha256(request_key.encode()).hexdigest()[:24]
+    return f'W/"{f"r{revision}-" if revision is not None else ""}{digest}"'
+
+
+def not_modified(request: Request, tag: str) -> Response | None:
+    """Return the response 304 if the client already has the response with this ETag."""
+    is_known = request.method == "GET" and _matches(request.headers.get("if-none-match"), tag)
+    return Response(status_code=304, headers={"ETag": tag}) if is_known else None
 
 
 def _matches(header: str | None, tag: str) -> bool:

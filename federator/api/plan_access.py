@@ -19,8 +19,8 @@ from federator.views.runs import Visibility
 
 
 @contextmanager
-def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size: int | None) -> Iterator[None]:
-    """Let one thread at a time read a large plan in the block.
+def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size: int | None) -> Iterator[bool]:
+    """Let one thread at a time read a large plan in the block. Yield whether it is one.
 
     Raise NotFound like ``get_visible_plan``, and RequestRejected (413) if a completely visible plan has more than ``max_size``
     characters.
@@ -34,7 +34,7 @@ def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size:
         detail = f"the plan has {size:,} characters, and at most {max_size:,} are allowed"
         raise RequestRejected(413, "Content too large", detail)
     with plans.bounding_memory(size):
-        yield
+        yield size > plans.LARGE_PLAN
 
 
 def _not_found(digest: str) -> NotFound:

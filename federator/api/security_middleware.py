@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from federator.api.authentication import CACHE_SECONDS, Authenticator
 from federator.api.http_limits import CLOSE
+from federator.api.http_middleware import NO_STORE
 from federator.api.principals import ANONYMOUS, LOCAL_PRINCIPAL, Principal
 from federator.api.problems import RequestRejected, database_error_response, error_response
 from federator.api.rate_limit import RequestRateLimiter
@@ -167,10 +168,15 @@ class SecurityMiddleware:
 
         async def send_admitted(message: Message) -> None:
             nonlocal checked_at, is_over
-            if not is_over and message.get("more_body") and clock() - checked_at > CACHE_SECONDS:
+            is_checked = message.get("more_body") or _has_secrets(message)
+            if not is_over and is_checked and clock() - checked_at > CACHE_SECONDS:
                 checked_at = clock()
                 if not await self._still_is(scope, principal):
                     is_over = True
+                    if message["type"] == "http.response.start":
+                        error = RequestRejected(401, "Unauthenticated", "the rights of this credential changed meanwhile")
+                        await error_response(scope["path"], error)(scope, _receive_nothing, send)
+                        return
                     # The client seems to have left: a stream then ends. It gets no last part, so that rows do not look complete.
                     if (close := scope.get("extensions", {}).get(CLOSE)) is None:
                         raise ClientDisconnect
@@ -251,6 +257,16 @@ class SecurityMiddleware:
         if wait:
             headers = {"Retry-After": str(wait)}
             raise RequestRejected(429, "Too many requests", f"too many requests, retry in {wait} s", headers=headers)
+
+
+def _has_secrets(message: Message) -> bool:
+    """Return whether a response begins that nothing may store: issuing credentials may outlast those of the request."""
+    begins = message["type"] == "http.response.start"
+    return begins and Headers(raw=message["headers"]).get("cache-control") == NO_STORE["Cache-Control"]
+
+
+async def _receive_nothing() -> Message:
+    return {"type": "http.disconnect"}
 
 
 def _address(scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from federator.cli.command_modules import LazyCommands
 from federator.cli.context import CONFIG, LOG_FORMAT, NO_PAGER, OUTPUT, QUIET, CommandGroup, GlobalOptions
 from federator.cli.errors import FAILED, INTERRUPTED, print_unexpected_error, print_usage_error
 from federator.cli.printer import flush, prepare_streams
+from federator.connector.call_deadline import has_abandoned_calls
 
 # Commands of other programs, and what does the same here. Similar letters would suggest something else.
 _COMMANDS_BY_OTHER_NAME = {
@@ -30,6 +32,9 @@ class Root(CommandGroup):
         prepare_streams()
         code = self._code(*args, **{**extra, "standalone_mode": False, "prog_name": "federator"})
         flush()
+        if has_abandoned_calls():
+            # The libraries of these calls would wait for them at the end of the process.
+            os._exit(code)
         sys.exit(code)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -11,12 +11,16 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
-from typing import Self
+from typing import Self, TypeVar
 
 from federator.connector.errors import ServiceUnavailable
+
+T = TypeVar("T")
 
 _READ_TIMEOUTS_PER_READ = 5
 # Python cannot wait for any number of seconds.
@@ -206,6 +210,43 @@ def _replace_timer() -> None:
 
 
 os.register_at_fork(after_in_child=_replace_timer)
+
+
+# Calls that were left to themselves, by server.
+_abandoned: Counter[str] = Counter()
+_MAX_ABANDONED = 16
+
+
+def run_with_deadline(server: str, seconds: float, call: Callable[[], T]) -> T:
+    """Return the result of a call of a library that opens connections itself. Raise CallExpired after ``seconds``.
+
+    The call then goes on in its thread. If several of a server do, no further one is made.
+    """
+    if _abandoned[server] >= _MAX_ABANDONED:
+        raise CallExpired(f"{server} has not completed the responses to {_MAX_ABANDONED} earlier calls")
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            result.set_exception(error)
+
+    thread = threading.Thread(target=run, name="call with deadline", daemon=True)
+    thread.start()
+    try:
+        return result.result(seconds)
+    except TimeoutError:
+        if result.done():
+            raise
+        _abandoned[server] += 1
+        result.add_done_callback(lambda _: _abandoned.subtract([server]))
+        raise CallExpired(f"{server} did not complete its response in time (call timeout={round(seconds, 1):g} s)") from None
+
+
+def has_abandoned_calls() -> bool:
+    """Return whether calls go on after their deadline."""
+    return _abandoned.total() > 0
 
 
 def watch_connection(connection: socket.socket) -> None:

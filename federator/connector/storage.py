@@ -9,12 +9,13 @@ import errno
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from federator.connector.call_deadline import call_seconds, run_with_deadline
 from federator.connector.errors import (
     CatalogError,
     ConfigError,
@@ -30,7 +31,11 @@ from federator.connector.options import parse_boolean
 from federator.model import encode_key, local_path
 from federator.runtime.text import first_line
 
+T = TypeVar("T")
+
 _CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS = 10, 30, 3
+# A store lists some thousands of directories per second.
+_LISTING_SECONDS = 600.0
 # A removal sends two requests, which must end within the time that leases give a write.
 _WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS = 5, 20
 
@@ -49,6 +54,17 @@ class StorageDirectory:
     container: str = ""
     local: bool = False
     has_empty_directories: bool = False
+    writes: bool = False
+
+    def run(self, call: Callable[[Any], T], *, lists: bool = False) -> T:
+        """Return the result of a call with the file system. ``lists``: it lists a directory, which may take many requests.
+
+        Raise CallExpired if the store does not complete it in time: the clients of stores wait as long as bytes arrive.
+        """
+        if self.local:
+            return call(self.filesystem)
+        seconds = _LISTING_SECONDS if lists else call_seconds(*_timeouts(writes=self.writes), writes=self.writes)
+        return run_with_deadline(f"{self.prefix}{self.path}", seconds, lambda: call(self.filesystem))
 
     def location_of(self, *names: str) -> str:
         """Return the location of an object inside, as Lance opens it."""
@@ -69,8 +85,13 @@ def open_storage(root: str, storage: Mapping[str, str], *, writes: bool = False)
             f"{root}: storage with the scheme {scheme}:// cannot be listed", hint=f"use a path, or one of {', '.join(_OPENERS)}"
         )
     if _OPENERS[scheme] is _open_s3:
-        return _open_s3(root, scheme, storage, writes=writes)
-    return _OPENERS[scheme](root, scheme, storage)
+        return replace(_open_s3(root, scheme, storage, writes=writes), writes=writes)
+    return replace(_OPENERS[scheme](root, scheme, storage), writes=writes)
+
+
+def _timeouts(*, writes: bool) -> tuple[float, float]:
+    """Return the seconds in which a connection is open, and in which a response begins."""
+    return (_WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS) if writes else (_CONNECT_SECONDS, _REQUEST_SECONDS)
 
 
 def is_local_root(root: str) -> bool:
@@ -106,10 +127,11 @@ def _open_s3(root: str, scheme: str, storage: Mapping[str, str], *, writes: bool
         "scheme": "https" if secure else "http",
         "force_virtual_addressing": parse_boolean(options.get("virtual_hosted_style_request", "false")),
     }
+    connect_timeout, request_timeout = _timeouts(writes=writes)
     system = S3FileSystem(
         **_without_empty(arguments),
-        connect_timeout=_WRITE_CONNECT_SECONDS if writes else _CONNECT_SECONDS,
-        request_timeout=_WRITE_REQUEST_SECONDS if writes else _REQUEST_SECONDS,
+        connect_timeout=connect_timeout,
+        request_timeout=request_timeout,
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=1 if writes else _ATTEMPTS),
         # A small file is written by one request, instead of three.
         allow_delayed_open=True,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from federator.connector.errors import InvalidInput
 from federator.connector.options import is_endpoint_key, is_secret_key
 from federator.connector.port import LANCE, TABLE_TYPE_KEY
-from federator.connector.storage_options import plain_options
+from federator.connector.storage_options import option_name, plain_options
 from federator.model import NamespaceRecord, Path, TableRecord, local_path, stable_properties
 
 #: namespace properties that are fields of a record. The names come from the Hive specs; the other specs have none.
@@ -22,6 +22,9 @@ _FEDERATOR_PREFIX = "federator."
 #: the header, also as entry ``header.<name>`` of a request's context, that confirms that dropping a namespace cascades
 CONFIRM_HEADER, CASCADES = "x-federator-confirm", "cascades"
 _IDENTIFYING = (TABLE_TYPE_KEY, "external")
+# Options whose values clients put into the name of a host.
+_HOST_PARTS, _REGIONS = ("account_name", "bucket", "bucket_name", "container_name"), ("region", "default_region")
+_REGION = re.compile(r"[A-Za-z0-9-]+")
 
 
 def storage_options_for(
@@ -36,12 +39,20 @@ def storage_options_for(
     redirected = any(is_endpoint_key(key) for key in record.properties)
     is_public = redirected or vend_credentials is False
     options = plain_options(storage, plain, record.location) if is_public else dict(storage)
-    return options | {key: value for key, value in stable_properties(record.properties).items() if _is_storage_option(key)}
+    return options | {
+        key: value for key, value in stable_properties(record.properties).items() if _is_storage_option(key, value)
+    }
 
 
-def _is_storage_option(key: str) -> bool:
+def _is_storage_option(key: str, value: str) -> bool:
     identifies = key.startswith(_FEDERATOR_PREFIX) or key.lower() in _IDENTIFYING
-    return not (identifies or is_secret_key(key) or is_endpoint_key(key))
+    return not (identifies or is_secret_key(key) or is_endpoint_key(key) or _is_part_of_host(key, value))
+
+
+def _is_part_of_host(key: str, value: str) -> bool:
+    """Return whether a parameter could lead requests to another host than the source's, of which clients make it a part."""
+    name = option_name(key)
+    return name in _HOST_PARTS or (name in _REGIONS and not _REGION.fullmatch(value))
 
 
 def table_uri(location: str) -> str:

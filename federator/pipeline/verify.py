@@ -119,9 +119,13 @@ class InspectorProcess(ReplaceableProcess):
 
     def __init__(self, spec: SourceSpec, timeout: float, restricted: Mapping[str, DueLocation] | None = None) -> None:
         super().__init__("federator.pipeline.location_inspector", timeout)
-        self._restricted = restricted or {}
+        self._restricted = dict(restricted or {})
         self._timeouts: Counter[str] = Counter()
         self._settings = parse_connector_settings(spec)
+
+    def restrict(self, due: DueLocation) -> None:
+        """Let a location have the limits of ``due``, which count instead of the source's."""
+        self._restricted[due.location] = due
 
     def inspect(self, location: str) -> dict[str, Any]:
         """Return the result of ``lance.inspection.inspect_location`` for one location, also if its store did not respond before."""
@@ -137,7 +141,7 @@ class InspectorProcess(ReplaceableProcess):
         """
         count = 0
         while count < len(locations) and time.time() < until:
-            if self._is_silent(locations[count]):
+            if self.is_silent(locations[count]):
                 yield None
                 count += 1
                 continue
@@ -149,7 +153,7 @@ class InspectorProcess(ReplaceableProcess):
         """Yield the results up to and including the first location that fails."""
         if self._timeouts:
             # All requests are sent at once, so those after a store that does not respond are left out.
-            locations = [locations[0], *takewhile(lambda location: not self._is_silent(location), locations[1:])]
+            locations = [locations[0], *takewhile(lambda location: not self.is_silent(location), locations[1:])]
         requests = map(self._request, locations)
         count = 0
         try:
@@ -180,6 +184,6 @@ class InspectorProcess(ReplaceableProcess):
         except PermissionDenied as error:
             return {"location": location, "denied": error.message}
 
-    def _is_silent(self, location: str) -> bool:
+    def is_silent(self, location: str) -> bool:
         """Return whether the store of a location did not respond a few times in a row."""
         return bool(self._timeouts) and self._timeouts[_store_of(location)] >= _MAX_TIMEOUTS

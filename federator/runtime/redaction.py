@@ -26,6 +26,8 @@ _MIN_SECRET_LENGTH = 4
 _MIN_LONG_LENGTH = 12
 # The same for the values of properties.
 _MIN_VALUE_LENGTH = 6
+# The characters of a secret that a search sends to PostgreSQL.
+_FRAGMENT_LENGTH = 4
 # Parts of the names of properties and options whose values are secret.
 _SECRET_KEY_PARTS = (
     "secret", "password", "token", "credential", "access_key", "account_key", "api_key", "private", "sas", "service_account",
@@ -33,14 +35,21 @@ _SECRET_KEY_PARTS = (
 )  # fmt: skip
 #: the userinfo of a URL with its ``@``, also in JSON
 USERINFO = re.compile(r"(?<=://)(?:[^/\s\"\\]|\\.)*@")
-# The value of a credential in the query of a URL: a SAS of Azure, or a presigned URL of S3 or Google.
-_QUERY_SECRET = re.compile(
-    r"(?P<before>(?:[?&;]|%3f)(?:sig|signature|x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|googleaccessid)=)"
-    r"(?!\(masked\))[^&#;\s\"'\\<>]+",
-    re.IGNORECASE,
+# The name of a credential in the query of a URL: a SAS of Azure, or a presigned URL of S3 or Google.
+_QUERY_KEY = (
+    r"(?:[?&;]|%3f)(?:sig|signature|x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|googleaccessid)="
 )
+_QUERY_SECRET = re.compile(rf"(?P<before>{_QUERY_KEY})(?!\(masked\))[^&#;\s\"'\\<>]+", re.IGNORECASE)
 #: in these schemes the text before "@" is the container, unless it has a password.
 CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "az", "azure")
+#: the parts of a location that are masked, and what follows a credential in its query, as regular expressions of Python and of
+#: PostgreSQL. Case does not matter. A second URL with userinfo leaves nothing.
+MASKED_PARTS = (
+    r"^.*://.*://.*@.*$",
+    rf"^(?!(?:{'|'.join(CONTAINER_SCHEMES)})://[^/:@]*@[^/@]*(?:/|$))[^/]*://[^/]*@",
+    rf"{_QUERY_KEY}.*",
+)
+_MASKED_PARTS = tuple(re.compile(part, re.IGNORECASE | re.DOTALL) for part in MASKED_PARTS)
 # Texts that have the form of a secret: a bearer or basic authorization, and the value after the name of a secret.
 _SECRET_FORMS = (
     re.compile(r"(?P<before>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
@@ -130,6 +139,44 @@ def list_known_secrets() -> tuple[str, ...]:
 def has_known_secret(text: str) -> bool:
     """Return whether a text may contain what ``mask_value`` masks as a known secret."""
     return any(secret in text for secret in _complete_secrets)
+
+
+def plain_location(location: str) -> str:
+    """Return a location without all that ``mask_readable`` may mask, and without what follows a known secret."""
+    for secret in _long_complete_secrets:
+        location = location.partition(secret)[0]
+    if "@" in location or "=" in location:
+        for part in _MASKED_PARTS:
+            location = part.sub("", location)
+    return location
+
+
+def known_secret_pattern() -> str:
+    """Return a regular expression of PostgreSQL for what ``plain_location`` leaves out from the first known secret on.
+
+    It has four characters of each secret only, because databases write statements into their logs. Other texts may have them, too.
+    """
+    return _known_secret_pattern(_long_complete_secrets)
+
+
+@lru_cache(maxsize=1)
+def _known_secret_pattern(known: tuple[str, ...]) -> str:
+    fragments = {
+        (start, known_secret[start : start + _FRAGMENT_LENGTH]) for known_secret in known for start in [_rarest(known_secret)]
+    }
+    beginnings = [f".{{{start}}}{re.escape(fragment)}" for start, fragment in sorted(fragments)]
+    return f"(?:{'|'.join(beginnings)}).*" if beginnings else "(?!)"
+
+
+def _rarest(text: str) -> int:
+    """Return the position of the fragment with the most kinds of characters, and then the most different ones: a rare text."""
+    kinds = (str.islower, str.isupper, str.isdigit)
+
+    def rarity(start: int) -> tuple[int, int]:
+        fragment = text[start : start + _FRAGMENT_LENGTH]
+        return sum(any(map(kind, fragment)) for kind in kinds), len({*fragment})
+
+    return max(range(len(text) - _FRAGMENT_LENGTH + 1), key=rarity)
 
 
 def mask_url_secrets(text: str) -> str:

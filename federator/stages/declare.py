@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from federator.connector import Capabilities, Catalog, SourceSpec, Unsupported
 from federator.lance.columns import declared_schema
+from federator.lance.inspection import inspection_row
 from federator.model import Path, canonical_location, iter_ancestors, local_path, parent_locations
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import (
@@ -109,35 +111,45 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
     """Inspect each location with the storage options of its root, or of the target if it is below no root."""
     from federator.pipeline.verify import InspectorProcess
 
-    for text in spec.locations:
-        context.require_running()
-        canonical = canonical_location(text, context.settings.location_aliases)
-        with context.index.read() as connection:
-            root_table = roots.find_root_table(connection, canonical) if spec.roots else None
-        # In Lance's spelling: Lance opens s3://, but neither s3a:// nor https://.
-        location = text if local_path(text) is not None else canonical
-        if root_table is not None:
-            location = root_table.location
-        name = _find_root(context.settings, canonical) if spec.roots else None
-        storage_spec = context.settings.root_spec(name) if name is not None else target
-        own = Permissions.of_spec(storage_spec)
-        access = find_store(storage_spec).access
-        shared = restrict_to_declaring(context.index, context.settings, own, access, canonical)
-        due = DueLocation(canonical, location, shared.allowed_bases, shared.mounts)
-        with InspectorProcess(storage_spec, context.settings.verify.timeout, {location: due}) as inspector:
+    with ExitStack() as stack:
+        # One process for all locations of a storage: to start it takes longer than to inspect a location.
+        inspectors: dict[str | None, InspectorProcess] = {}
+        for text in spec.locations:
+            context.require_running()
+            canonical = canonical_location(text, context.settings.location_aliases)
+            with context.index.read() as connection:
+                root_table = roots.find_root_table(connection, canonical) if spec.roots else None
+            # In Lance's spelling: Lance opens s3://, but neither s3a:// nor https://.
+            location = text if local_path(text) is not None else canonical
+            if root_table is not None:
+                location = root_table.location
+            name = _find_root(context.settings, canonical) if spec.roots else None
+            storage_spec = context.settings.root_spec(name) if name is not None else target
+            own = Permissions.of_spec(storage_spec)
+            access = find_store(storage_spec).access
+            shared = restrict_to_declaring(context.index, context.settings, own, access, canonical)
+            due = DueLocation(canonical, location, shared.allowed_bases, shared.mounts)
+            if name not in inspectors:
+                inspectors[name] = stack.enter_context(InspectorProcess(storage_spec, context.settings.verify.timeout))
+            inspector = inspectors[name]
+            inspector.restrict(due)
+            if inspector.is_silent(location):
+                result = inspection_row("unreachable", "not inspected: its store did not respond several times in a row")
+                yield _InspectedLocation(location, canonical, result)
+                continue
             result = inspector.inspect(location)
-        if root_table is not None or result["state"] == "valid":
-            row = {
-                "canonical": canonical,
-                "location": location,
-                "checked_at": time.time(),
-                "checked_through": storage_spec.name,
-                "access": value_of_location(access, canonical),
-                **result,
-            }
-            with context.index.write() as connection:
-                verifications.save_verifications(connection, [row])
-        yield _InspectedLocation(location, canonical, result)
+            if root_table is not None or result["state"] == "valid":
+                row = {
+                    "canonical": canonical,
+                    "location": location,
+                    "checked_at": time.time(),
+                    "checked_through": storage_spec.name,
+                    "access": value_of_location(access, canonical),
+                    **result,
+                }
+                with context.index.write() as connection:
+                    verifications.save_verifications(connection, [row])
+            yield _InspectedLocation(location, canonical, result)
 
 
 def _find_root(settings: Settings, canonical: str) -> str | None:

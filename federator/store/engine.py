@@ -15,7 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from federator.connector import ConfigError
 from federator.runtime.private_files import make_private
-from federator.runtime.redaction import register_secret
+from federator.runtime.redaction import plain_location, register_secret
 from federator.store.failures import describe_failure
 from federator.store.fulltext import has_lexemes
 
@@ -109,6 +109,8 @@ def _create_sqlite_engine(database: str, base: Path) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
         # The built-in lower() of SQLite handles ASCII only.
         connection.create_function("unicode_lower", 1, lambda text: text and text.lower(), deterministic=True)
+        # Its result depends on the known secrets, so it is not deterministic.
+        connection.create_function("plain_location", 1, lambda text: text and plain_location(text))
         connection.create_function("has_lexemes", 2, has_lexemes, deterministic=True)
 
     @event.listens_for(engine, "begin")

@@ -9,7 +9,6 @@ scopes cover the target, or all changes of a plan without refusals, because thes
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -35,7 +34,7 @@ _MAX_CACHED = 20_000
 _count_cache: dict[tuple[object, ...], _VisibleCounts | None] = {}
 _BATCH_ROWS = 50
 
-#: characters of a plan that takes so much memory that one thread at a time reads it: 50,000 changes take 240 MiB
+#: characters of a plan that takes so much memory that one is read at a time, by a process of its own: 50,000 changes take 240 MiB
 LARGE_PLAN = 4_000_000
 _large_plan = threading.Lock()
 
@@ -189,7 +188,7 @@ def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirr
     # Another thread may clear the cache between a check and a read, so read it once.
     with suppress(KeyError):
         return _count_cache[key]
-    body = json.loads(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
+    body = plans.parse_body(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
     visible = _visible_body(viewer, mirror, body)
     counts = None if visible is None else _VisibleCounts(plans.count_body(visible), partial=visible is not body)
     while len(_count_cache) >= _MAX_CACHED:

@@ -14,6 +14,7 @@ import pytest
 from federator.connector import ConfigError
 from federator.model import LocationAliases
 from federator.pipeline.verify import InspectorProcess
+from federator.runtime.child_process import ChildProcess
 from federator.service import Federator
 from federator.settings import parse_settings
 from federator.stages.declare import DeclareSpec
@@ -66,6 +67,28 @@ def test_an_orphan_is_declared_and_is_none_any_more(federator: Federator, tmp_pa
     assert drift.list_drift(federator.index, kind="orphan") == []
     again = federator.declare(DeclareSpec([location], ["one"], "sales$other"))
     assert [refusal.reason.value for refusal in again.plans[0].refusals] == ["location_declared"]
+    federator.index.close()
+
+
+def test_one_process_inspects_all_locations_but_those_of_a_silent_store(
+    federator: Federator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[ChildProcess] = []
+    begin = ChildProcess.__init__
+
+    def count(process: ChildProcess, module: str) -> None:
+        started.append(process)
+        begin(process, module)
+
+    monkeypatch.setattr(ChildProcess, "__init__", count)
+    federator.declare(DeclareSpec([f"{tmp_path}/lake/sales/{name}.lance" for name in ("orders", "torn", "none")], ["one"]))
+    assert len(started) == 1
+    # Its store has not responded to the requests before.
+    monkeypatch.setattr(InspectorProcess, "is_silent", lambda process, location: "orders" in location)
+    locations = [f"{tmp_path}/lake/sales/{name}.lance" for name in ("orders", "torn")]
+    planned = federator.declare(DeclareSpec(locations, ["one"]))
+    details = [refusal.detail for refusal in planned.plans[0].refusals]
+    assert [("did not respond" in detail) for detail in details] == [True, False], details
     federator.index.close()
 
 

@@ -60,7 +60,8 @@ class Directory:
         from pyarrow.fs import FileSelector, FileType
 
         with translate_storage_errors(self.root):
-            infos = self._storage.filesystem.get_file_info(FileSelector(self._storage.path, recursive=False))
+            selector = FileSelector(self._storage.path, recursive=False)
+            infos = self._storage.run(lambda files: files.get_file_info(selector), lists=True)
         names = [_name(info) for info in infos if info.type == FileType.Directory]
         return SubdirectoryListing([name for name in names if name is not None], names.count(None), {})
 
@@ -106,9 +107,8 @@ class Directory:
         from pyarrow.fs import FileType
 
         with translate_storage_errors(self.root):
-            info = self._storage.filesystem.get_file_info(
-                self._storage.path if self._storage.has_empty_directories else self._storage.path.split("/")[0]
-            )
+            path = self._storage.path if self._storage.has_empty_directories else self._storage.path.split("/")[0]
+            info = self._storage.run(lambda files: files.get_file_info(path))
             if info.type == FileType.NotFound:
                 raise FileNotFoundError(self.root)
 
@@ -143,7 +143,8 @@ class Directory:
 
         subject = self.root if len(names) > 1 else f"{self.root.rstrip('/')}/{names[0]}"
         with translate_storage_errors(subject):
-            infos = self._storage.filesystem.get_file_info([f"{self._storage.path}/{name}{suffix}" for name in names])
+            paths = [f"{self._storage.path}/{name}{suffix}" for name in names]
+            infos = self._storage.run(lambda files: files.get_file_info(paths))
         return [None if info.type == FileType.NotFound else info.type.name for info in infos]
 
     def _local_kind(self, name: str, suffix: str) -> str | CatalogError | None:
@@ -180,8 +181,10 @@ class Directory:
         require_permission()
         with self._opened_directory(subdirectory) as directory, translate_storage_errors(self.root):
             if directory is None:
-                with self._writable.filesystem.open_output_stream(f"{self._storage.path}/{subdirectory}/{file}"):
-                    return
+                # Closing the stream writes the object.
+                path = f"{self._storage.path}/{subdirectory}/{file}"
+                self._writable.run(lambda files: files.open_output_stream(path).close())
+                return
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             os.close(self._open(file, flags, directory, f"{subdirectory}/{file}"))
 
@@ -190,7 +193,8 @@ class Directory:
         require_permission()
         with self._opened_directory(subdirectory) as directory, translate_storage_errors(self.root):
             if directory is None:
-                self._writable.filesystem.delete_file(f"{self._storage.path}/{subdirectory}/{file}")
+                path = f"{self._storage.path}/{subdirectory}/{file}"
+                self._writable.run(lambda files: files.delete_file(path))
             elif stat.S_ISLNK(os.stat(file, dir_fd=directory, follow_symlinks=False).st_mode):
                 raise self._link_error(f"{subdirectory}/{file}")
             else:

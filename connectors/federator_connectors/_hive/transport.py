@@ -15,7 +15,8 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TSaslClientTransport, TTransportException
 
 from federator.connector import ConfigError
-from federator.connector.call_deadline import connect_timeout, watch_connection
+from federator.connector.call_deadline import watch_connection
+from federator.connector.connecting import open_connection
 from federator_connectors._hive import errors
 from federator_connectors._hive.settings import KERBEROS, PLAIN, Endpoint, HiveSettings
 
@@ -53,7 +54,7 @@ def build_dialer(source: str, settings: HiveSettings) -> Dialer:
 
 
 def _open_tcp(endpoint: Endpoint, timeout: float) -> socket.socket:
-    handle = socket.create_connection(endpoint, connect_timeout(timeout))
+    handle = open_connection(*endpoint, timeout)
     handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     watch_connection(handle)

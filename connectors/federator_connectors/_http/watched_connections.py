@@ -6,24 +6,47 @@ The module imports neither of them: an environment for Glue has no requests.
 from __future__ import annotations
 
 import socket
+import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from urllib3 import HTTPConnectionPool, PoolManager
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
-from federator.connector.call_deadline import connect_timeout, watch_connection
+from federator.connector.call_deadline import watch_connection
+from federator.connector.connecting import open_connection
 
 
 class _WatchedConnection:
-    """A mixin for classes of connections: tells the deadline of the current call which socket it uses."""
+    """A mixin for classes of connections: opens them in time, and tells the deadline of the current call which socket it uses."""
 
     sock: socket.socket | None
+    host: str
+    port: int
     timeout: float
+    source_address: tuple[str, int] | None
+    socket_options: Sequence[Any] | None
+    _dns_host: str
 
     def _new_conn(self) -> socket.socket:
-        self.timeout = connect_timeout(self.timeout)
+        """Replace urllib3's method, and raise its errors."""
+        try:
+            connection = open_connection(
+                self._dns_host.strip("[]"),
+                self.port,
+                self.timeout,
+                source_address=self.source_address,
+                options=self.socket_options or (),
+            )
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error  # type: ignore[arg-type]  # a mixin
+        except TimeoutError as error:
+            raise ConnectTimeoutError(self, f"Connection to {self.host} timed out: {error}") from error
+        except OSError as error:
+            raise NewConnectionError(self, f"Failed to establish a new connection: {error}") from error  # type: ignore[arg-type]  # a mixin
+        sys.audit("http.client.connect", self, self.host, self.port)
         # Before TLS, whose handshake belongs to the call.
-        connection: socket.socket = super()._new_conn()  # type: ignore[misc]
         watch_connection(connection)
         return connection
 

@@ -17,9 +17,7 @@ from typing import Annotated, Any
 from anyio import CancelScope
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
-from starlette.types import Receive, Scope, Send
 
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, ThreadsDep
 from federator.api.lance.identifiers import Identifier
@@ -34,7 +32,6 @@ from federator.connector import ConcurrentModification, InvalidInput
 from federator.data import DataLimits, PrincipalPool, TableHandle, TableProcessPool
 from federator.data.limits import CONFIG_SECTION
 from federator.data.process_pool import ProcessEnded, ProcessTimeout
-from federator.data.spool import SpoolFile
 from federator.lance.inspection import REFERS_OUTSIDE
 from federator.runtime.redaction import mask_readable
 from federator.settings import Settings
@@ -44,7 +41,6 @@ from federator.store.stores import value_of_location
 
 #: the app's body limit for routes with Arrow bodies; ``[serve.data] max_bytes`` limits them instead
 UNLIMITED = 1 << 62
-_CHUNK_BYTES = 1 << 18
 _LOCK_POLL_SECONDS = 0.05
 
 #: called with an operation's response and the verification result of the location afterwards; raises CatalogError
@@ -235,28 +231,6 @@ async def spool_body(request: Request, pool: PrincipalPool) -> AsyncIterator[str
                 file.count(len(chunk))
                 await run_in_threadpool(sink.write, chunk)
         yield str(file.path)
-
-
-class SpooledResponse(StreamingResponse):
-    """Streams a spooled file, which is unlinked first and read through its open handle, and closes it: also if the client leaves.
-
-    Raise Throttled if the principal has too many bytes of other files.
-    """
-
-    def __init__(self, file: SpoolFile, media_type: str) -> None:
-        size = file.path.stat().st_size
-        file.count(size)
-        self._file, self._source = file, file.path.open("rb")
-        file.path.unlink()
-        chunks = iter(partial(self._source.read, _CHUNK_BYTES), b"")
-        super().__init__(chunks, media_type=media_type, headers={"Content-Length": str(size)})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._source.close()
-            self._file.close()
 
 
 def build_pool(settings: Settings) -> TableProcessPool:

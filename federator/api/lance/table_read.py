@@ -12,7 +12,8 @@ from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 from federator.api.bodies import BoundedRoute
 from federator.api.lance.identifiers import TableId
 from federator.api.lance.lancedb_dialect import AnalyzeBody, ExplainBody, QueryBody
-from federator.api.lance.table_data import SpooledResponse, TableReaderDep, body_fields, json_response
+from federator.api.lance.table_data import TableReaderDep, body_fields, json_response
+from federator.api.spooled_response import SpooledResponse
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=BoundedRoute)
 ARROW_FILE = "application/vnd.apache.arrow.file"

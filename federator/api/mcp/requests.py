@@ -18,10 +18,12 @@ from starlette.types import ASGIApp, Message
 from federator.api import problems
 from federator.api.cursor_seal import CursorSeal
 from federator.api.dependencies import HOLD_SHARE, MAX_SIZE_KEY
+from federator.api.large_plans import SPOOL_BYTES
 from federator.api.principals import Principal
 from federator.api.routes import datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree
 from federator.api.shares import ThreadShares
 from federator.connector import FederatorError
+from federator.data.spool import Spool
 from federator.settings import Settings
 from federator.store import Index
 
@@ -46,7 +48,7 @@ def build_routes(index: Index, settings: Settings, shares: ThreadShares) -> Fast
     # A redirect would be a response without JSON.
     app = FastAPI(openapi_url=None, redirect_slashes=False, dependencies=[HOLD_SHARE])
     app.state.index, app.state.settings, app.state.cursor_seal = index, settings, CursorSeal(index)
-    app.state.thread_shares = shares
+    app.state.thread_shares, app.state.spool = shares, Spool(SPOOL_BYTES)
     problems.install_problem_handlers(app)
     for module in (datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree):
         app.include_router(module.router)

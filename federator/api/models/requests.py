@@ -41,7 +41,7 @@ class DeclareRequest(BaseModel):
         },
     )
 
-    places: list[str] = Field(min_length=1, max_length=1000, description="locations of the tables, in any spelling")
+    places: list[str] = Field(min_length=1, max_length=100, description="locations of the tables, in any spelling")
     into: list[str] = Field(min_length=1, max_length=100, description="sources to declare the tables in")
     name: str | None = Field(
         None, max_length=4000,

@@ -19,6 +19,9 @@ from federator.store import requests
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
+#: locations times sources of one request: the worker has one run at a time, and inspects each location for each source
+MAX_DECLARATIONS = 100
+
 
 @router.post(
     "/declarations",
@@ -31,9 +34,10 @@ router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 def request_declarations(
     spec: DeclareRequest, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, response: Response
 ) -> requests.Request:
-    """Queue a request: the worker inspects the locations and creates one plan per source. Nothing is written until a plan is applied.
-    Needs the role writer and a scope that covers each source as a whole, because a plan names locations in its storage. A path of the
-    service's host must be inside `root` or `allowed_bases` of each source, or below a storage root if the scope is `*`.
+    """Queue a request for at most 100 declarations: the worker inspects the locations and creates one plan per source. Nothing is
+    written until a plan is applied. Needs the role writer and a scope that covers each source as a whole, because a plan names
+    locations in its storage. A path of the service's host must be inside `root` or `allowed_bases` of each source, or below a storage
+    root if the scope is `*`.
 
     When the request has a run id, `plans?run=` lists its plans. Declared tables belong to the principal: no mirror changes or removes
     them.
@@ -42,7 +46,12 @@ def request_declarations(
     into = list(dict.fromkeys(require_storable(name, "into") for name in spec.into))
     for name in into:
         principal.require(Role.WRITER, (name,))
-    locations = [require_storable(location, "places") for location in spec.places]
+    locations = list(dict.fromkeys(require_storable(location, "places") for location in spec.places))
+    if (number := len(locations) * len(into)) > MAX_DECLARATIONS:
+        raise InvalidInput(
+            f"the request is for {number:,} declarations, and at most {MAX_DECLARATIONS} are allowed",
+            hint="send several requests",
+        )
     for location in locations:
         if not is_location(location):
             raise InvalidInput(f"{location!r} is not a location", hint="use an absolute path or a URI such as s3://bucket/key")

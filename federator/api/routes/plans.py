@@ -7,7 +7,6 @@ decides exactly on what it read.
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -15,26 +14,22 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from federator.api.bodies import ApiRoute
 from federator.api.dependencies import Cursor, IndexDep, Limit, MaxSizeDep, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
+from federator.api.large_plans import large_plan_response
 from federator.api.models.base import fields_of
-from federator.api.models.plans import ApplyRequested, PlanPage, PlanView, WaitingChange
+from federator.api.models.plans import ApplyRequested, PlanPage, PlanView
 from federator.api.models.requests import DecisionRequest
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
 from federator.api.plan_access import bounding_memory, get_visible_plan, get_whole_plan, require_applicable
+from federator.api.plan_view import build_plan_view, list_waiting, plan_sources
 from federator.api.principals import Role
 from federator.api.problems import RequestRejected, problem_docs
 from federator.api.queued_requests import queue_once
 from federator.apply.plan_decisions import Decision, decide_plan
 from federator.connector import InvalidInput
-from federator.connector.options import mask_secrets
-from federator.planning.release import Release
-from federator.planning.user_declarations import user_plan_target
 from federator.settings import Settings
-from federator.store import Connection, Index, approvals
-from federator.store.plans import PlanRecord, StoredPlan
-from federator.store.requests import find_application
+from federator.store import Connection, Index
+from federator.store.plans import StoredPlan
 from federator.views import plans
-from federator.views.plan_contents import list_change_contents
-from federator.views.plan_outcomes import list_change_outcomes
 from federator.views.plans import VisiblePlan
 from federator.views.positions import parse_position
 from federator.views.runs import Visibility
@@ -97,7 +92,7 @@ def get_plans(
         last_position = json.dumps([summaries[-1].created_at, summaries[-1].digest])
         next_cursor = encode_cursor(listing, last_position, scopes=visibility.scopes)
     source_freshness = list_source_freshness(
-        index, visibility.scopes, {name for plan in summaries for name in _plan_sources(settings, plan.mirror)}
+        index, visibility.scopes, {name for plan in summaries for name in plan_sources(settings, plan.mirror)}
     )
     return etag_response(request, PlanPage(plans=summaries, next=next_cursor, freshness=source_freshness))
 
@@ -110,42 +105,48 @@ def get_plan(
 ) -> Response:  # fmt: skip
     """A plan with all changes, refusals and guards. If the principal's scopes do not cover both sources of the mirror, it has only
     the changes and refusals with visible origin and target, without guards and details."""
-    with bounding_memory(index, visibility, digest, max_size):
+    with bounding_memory(index, visibility, digest, max_size) as is_large:
+        if is_large:
+            return large_plan_response(request, index, settings, visibility, digest)
         with index.read() as connection:
             visible = get_visible_plan(connection, visibility, digest)
-        return etag_response(request, _plan_view(index, settings, visibility, visible))
+        return etag_response(
+            request, build_plan_view(index, visibility, visible, plan_sources(settings, visible.stored.mirror))
+        )
 
 
 @router.post("/{digest}/approve", response_model=PlanView, responses=_DECISION_RESPONSES, summary="Approve a plan")
 def approve_plan(
+    request: Request,
     index: IndexDep,
     settings: SettingsDep,
     principal: PrincipalDep,
     visibility: VisibilityDep,
     digest: Digest,
     if_match: IfMatch = None,
-    request: DecisionRequest = _NO_COMMENT,
-) -> PlanView:
+    body: DecisionRequest = _NO_COMMENT,
+) -> Response | PlanView:
     """Approve a held plan. It can be applied as long as its preconditions hold. Needs a scope that covers the complete plan. The
     plan and the audit event keep the comment."""
     principal.require(Role.OPERATOR)
-    return _decide(index, settings, visibility, digest, if_match, "approved", request)
+    return _decide(request, index, settings, visibility, digest, if_match, "approved", body)
 
 
 @router.post("/{digest}/reject", response_model=PlanView, responses=_DECISION_RESPONSES, summary="Reject a plan")
 def reject_plan(
+    request: Request,
     index: IndexDep,
     settings: SettingsDep,
     principal: PrincipalDep,
     visibility: VisibilityDep,
     digest: Digest,
     if_match: IfMatch = None,
-    request: DecisionRequest = _NO_COMMENT,
-) -> PlanView:
+    body: DecisionRequest = _NO_COMMENT,
+) -> Response | PlanView:
     """Reject a plan, so that it is not applied. Needs a scope that covers the complete plan. The plan and the audit event keep the
     comment."""
     principal.require(Role.OPERATOR)
-    return _decide(index, settings, visibility, digest, if_match, "rejected", request)
+    return _decide(request, index, settings, visibility, digest, if_match, "rejected", body)
 
 
 @router.post(
@@ -168,7 +169,7 @@ def request_apply(
         release = require_applicable(connection, visibility, stored.digest)
         request = queue_once(connection, "apply", {"plans": [stored.digest]}, principal.name)
     response.headers["Location"] = f"/api/v1/requests/{request.id}"
-    return ApplyRequested(**fields_of(request), waiting=_waiting(release))
+    return ApplyRequested(**fields_of(request), waiting=list_waiting(release))
 
 
 def _require_if_match(connection: Connection, visibility: Visibility, digest: str, if_match: str | None) -> StoredPlan:
@@ -192,43 +193,16 @@ def _position(text: str) -> tuple[float, str]:
 
 
 def _decide(
-    index: Index, settings: Settings, visibility: Visibility, digest: str, if_match: str | None, decision: Decision,
-    request: DecisionRequest,
-) -> PlanView:  # fmt: skip
-    comment = (request.comment or "").strip()
+    request: Request, index: Index, settings: Settings, visibility: Visibility, digest: str, if_match: str | None, decision: Decision,
+    body: DecisionRequest,
+) -> Response | PlanView:  # fmt: skip
+    comment = (body.comment or "").strip()
     with index.read() as connection:
         known = _require_if_match(connection, visibility, digest, if_match)
     stored_comment = require_storable(comment, "comment") or None
     decided = decide_plan(index, known.digest, decision, actor=visibility.name, comment=stored_comment)
-    return _plan_view(index, settings, visibility, VisiblePlan(decided, decided.content, partial=False))
-
-
-def _plan_view(index: Index, settings: Settings, visibility: Visibility, visible: VisiblePlan) -> PlanView:
-    stored, body, partial = visible.stored, visible.body, visible.partial
-    source_freshness = list_source_freshness(index, visibility.scopes, _plan_sources(settings, stored.mirror))
-    with index.read() as connection:
-        waiting = [] if partial else _waiting(approvals.get_release(connection, stored))
-        application = None if partial else find_application(connection, stored.digest)
-        outcomes = list_change_outcomes(connection, stored.digest, body["changes"])
-        contents = list_change_contents(connection, body["changes"])
-    if not visibility.sees_whole(stored.mirror):
-        # A message may name a hidden object.
-        outcomes = [replace(outcome, message=None) for outcome in outcomes]
-    return PlanView(
-        **{field.name: getattr(stored, field.name) for field in fields(PlanRecord)}, partial=partial,
-        guarded=None if partial else stored.guarded, waiting=waiting, outcomes=outcomes,
-        application=application, contents=contents, plan=mask_secrets(dict(body)), freshness=source_freshness,
-    )  # fmt: skip
-
-
-def _waiting(release: Release) -> list[WaitingChange]:
-    return [WaitingChange.model_validate(change.to_json()) for change in release.waiting]
-
-
-def _plan_sources(settings: Settings, mirror: str) -> list[str]:
-    """Return the sources of a plan's mirror as it is configured now, or the target of a plan of declarations by a user."""
-    target = user_plan_target(mirror)
-    if target is not None:
-        return [target]
-    configured = settings.mirrors.get(mirror)
-    return [configured.origin, configured.target] if configured is not None else []
+    with bounding_memory(index, visibility, digest, None) as is_large:
+        if is_large:
+            return large_plan_response(request, index, settings, visibility, digest)
+    visible = VisiblePlan(decided, decided.content, partial=False)
+    return build_plan_view(index, visibility, visible, plan_sources(settings, decided.mirror))

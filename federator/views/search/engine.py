@@ -24,6 +24,7 @@ from sqlalchemy import Connection, Select
 
 from federator.model import Kind, object_id
 from federator.model.scopes import EVERYTHING, Scopes
+from federator.runtime.redaction import known_secret_pattern
 from federator.store import fulltext
 from federator.store.engine import Index
 from federator.store.fulltext import Expression
@@ -117,8 +118,9 @@ class _SearchContext:
     def values(self) -> dict[str, Any]:
         filters = enumerate(zip(self.query.filters, self.forms, strict=True))
         values = {f"filter{n}": row_filter.value for n, (row_filter, (_, how, _)) in filters if how != "is not opened"}
+        hidden = {statements.HIDDEN: known_secret_pattern()}
         lacking = {"lacking": self.render(self.connection, self.query.lacking)} if self.query.lacking is not None else {}
-        return values | lacking
+        return values | hidden | lacking
 
     @property
     def render(self) -> Callable[[Connection, Expression], str]:

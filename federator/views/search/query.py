@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from federator.connector import InvalidInput
 from federator.store import lexemes
 from federator.store.fulltext import AllOf, AnyOf, Excluding, Expression, Lexeme
 from federator.views.search.fields import FIELDS, Conditions, RowFilter, parse_anywhere, words_in_field
@@ -34,6 +35,8 @@ TYPO_FIELDS = {
     "column": (lexemes.COLUMN,),
 }
 
+#: the most different patterns of one query, each of which is compared with every table: at 1,000,000 tables, one takes some seconds
+MAX_PATTERNS = 8
 #: the words of the vocabulary that stand for a word with typos
 Corrections = Mapping[str, Sequence[str]]
 
@@ -130,6 +133,11 @@ def _build_query(terms: tuple[Term, ...], parse: Callable[[Term], Conditions]) -
         filters += term_filters
         if not term.field and not has_wildcard(term.value):
             names.append(term.value)
+    filters = list(dict.fromkeys(filters))
+    if sum(row_filter.operator == "like" for row_filter in filters) > MAX_PATTERNS:
+        raise InvalidInput(
+            f"the query has more than {MAX_PATTERNS} globs and locations", hint="use words, or fewer of these terms"
+        )
     tiers: tuple[Expression, ...] = ()
     if names:
         tiers = (

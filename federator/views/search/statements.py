@@ -27,7 +27,6 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
-    not_,
     null,
     or_,
     select,
@@ -36,7 +35,7 @@ from sqlalchemy import (
 )
 
 from federator.model.scopes import Scopes
-from federator.runtime.redaction import CONTAINER_SCHEMES
+from federator.runtime.redaction import MASKED_PARTS
 from federator.store import fulltext
 from federator.store import tables as t
 from federator.store.sql import cache_statement
@@ -47,6 +46,8 @@ from federator.views.search.fields import RowFilter
 
 #: a filter without its value, and whether it is negated; the value of the first filter is the bind parameter ``filter0``
 FilterForm = tuple[str, Literal["like", "is", "is not opened"], bool]
+#: bind parameter of the expression for known secrets (``redaction.known_secret_pattern``)
+HIDDEN = "hidden"
 
 _SETTINGS = {
     "plan_cache_mode": "force_custom_plan", "jit": "off", "max_parallel_workers_per_gather": "0", "enable_seqscan": "off",
@@ -241,9 +242,7 @@ def _positive_condition(connection: Connection, column: str, comparison: str, va
     lower = func.unicode_lower if connection.dialect.name == "sqlite" else func.lower
     pattern = lower(value)
     if column == "location":
-        # Responses mask such secrets. If patterns found them, they could be guessed letter by letter.
-        location = lower(r.location)
-        return and_(location.like(pattern, escape="\\"), not_(_may_have_secret(connection, location)))
+        return lower(_plain_location(connection)).like(pattern, escape="\\")
     if column in ("name", "source"):
         return lower({"name": r.name, "source": e.source}[column]).like(pattern, escape="\\")
     full_path = lower(e.source.concat("$").concat(e.path) if column == "path" else _namespace())
@@ -251,19 +250,14 @@ def _positive_condition(connection: Connection, column: str, comparison: str, va
     return or_(full_path.like(pattern, escape="\\"), full_path.like(literal("%$").concat(pattern), escape="\\"))
 
 
-def _may_have_secret(connection: Connection, location: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return whether a location, in lower case, may have what ``mask_url_secrets`` masks: userinfo, or a query with a signature."""
-
-    def position(text: ColumnElement[str], part: str) -> ColumnElement[int]:
-        find = func.instr if connection.dialect.name == "sqlite" else func.strpos
-        return find(text, part, type_=Integer)
-
-    host = func.substr(location, position(location, "://") + 3, type_=Text)
-    at, colon = position(host, "@"), position(host, ":")
-    has_userinfo = and_(position(location, "://") > 0, at > 0, at < position(host.concat("/"), "/"))
-    is_container = and_(or_(*(location.like(f"{scheme}%") for scheme in CONTAINER_SCHEMES)), or_(colon == 0, colon > at))
-    has_query = or_(*(position(location, mark) > 0 for mark in ("?", "&", ";", "%3f")))
-    return or_(and_(has_userinfo, not_(is_container)), and_(has_query, position(location, "=") > 0))
+def _plain_location(connection: Connection) -> ColumnElement[str]:
+    """Return the location without what responses mask. If patterns found secrets, they could be guessed letter by letter."""
+    if connection.dialect.name == "sqlite":
+        return func.plain_location(r.location, type_=Text)
+    location: ColumnElement[str] = func.regexp_replace(r.location, bindparam(HIDDEN, type_=Text), "", type_=Text)
+    for part in MASKED_PARTS:
+        location = func.regexp_replace(location, part, "", "i", type_=Text)
+    return location
 
 
 def _namespace() -> ColumnElement[str]:

@@ -1,16 +1,22 @@
-"""Writes to an S3 server that accepts requests and answers none: how many requests they take, and which."""
+"""S3 servers that accept requests and answer none, or answer for ever: how many requests a write takes, and when a read ends."""
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from federator.connector import ServiceUnavailable, storage
 from federator_connectors._dir.storage import Directory
+from tests.adversary.http_proxy import HttpProxy
+from tests.adversary.lies import Drip, Lie
 
 
 @pytest.fixture
@@ -58,3 +64,32 @@ def test_a_write_sends_one_request_and_does_not_repeat_it(
     with pytest.raises(ServiceUnavailable):
         write(directory, "orders.lance", ".marker")
     assert received == [request_line]
+
+
+_DOCTOR = """
+import sys
+from federator.cli import main
+from federator.connector import storage
+
+storage._LISTING_SECONDS = 0.5
+sys.argv = ["federator", "doctor"]
+main()
+"""
+
+
+def test_a_listing_that_drips_ends_and_so_does_the_process(s3_storage_options: dict[str, str], tmp_path: Path) -> None:
+    """Each byte comes long before the timeout of the store's client, which waits for the last one at the end of the process."""
+    with HttpProxy(s3_storage_options["aws_endpoint"]) as proxy:
+        proxy.lie(Lie(".*", Drip(0.1)))
+        environment = {
+            **os.environ,
+            **{key.upper(): text for key, text in s3_storage_options.items()},
+            "AWS_ENDPOINT": proxy.url,
+        }
+        options = "\n".join(f'{key} = "${{{key.upper()}}}"' for key in s3_storage_options)
+        config = f'[sources.lake]\nimpl = "dir"\nroot = "s3://lance-data/tables"\n[sources.lake.storage]\n{options}\n'
+        (tmp_path / "federator.toml").write_text(config)
+        command = [sys.executable, "-c", _DOCTOR]
+        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=45)
+    assert "did not complete its response in time (call timeout=0.5 s)" in result.stdout + result.stderr
+    assert result.returncode == 1, result

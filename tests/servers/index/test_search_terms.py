@@ -8,6 +8,7 @@ import pytest
 
 from federator.connector import InvalidInput
 from federator.model.scopes import EVERYTHING, Scopes
+from federator.runtime.redaction import register_secret
 from federator.store import Index
 from federator.views.search import engine
 from tests.fixtures.index_content import fill, table
@@ -65,8 +66,34 @@ def test_secrets_of_locations_cannot_be_guessed(make_index: Callable[[], Index])
     for namespace, locations in (("masked", masked), ("shown", shown)):
         fill(index, "lake", *(table("lake", namespace, f"t{n}", location=location) for n, location in enumerate(locations)))
     found = [f"lake$shown$t{n}" for n in range(len(shown))]
+    # What responses show is found.
+    assert ids(index, "location:https://h/t.lance") == ["lake$masked$t3"]
+    assert ids(index, "location:h/t.lance") == ["lake$masked$t1", "lake$masked$t2", "lake$masked$t3"]
+    assert ids(index, "location:https://h/t.lance?sp=r") == ["lake$masked$t3"]
+    assert ids(index, "location:/t.lance source:lake -namespace:shown") == [f"lake$masked$t{n}" for n in range(len(masked))]
     assert ids(index, "location:pa55") == ids(index, "location:pa5 source:lake") == found
     assert ids(index, "-location:pa55") == ids(index, "-location:pa5") == [f"lake$masked$t{n}" for n in range(len(masked))]
+
+
+def test_a_configured_secret_in_a_location_cannot_be_guessed(make_index: Callable[[], Index]) -> None:
+    secret, index = "x9Kq-planted-in-a-location", make_index()
+    register_secret(secret)
+    locations = (f"s3://b/{secret}/t.lance", f"s3://b/a/{secret}", f"gs://b/k={secret}@h", "s3://b/a/x9Ka/t.lance")
+    fill(index, "lake", *(table("lake", "s", f"t{n}", location=location) for n, location in enumerate(locations)))
+    for guess in (secret, secret[:5], "planted", "*planted-in-a", "/????-planted", "location"):
+        assert ids(index, f"location:{guess}") == [], guess
+        assert len(ids(index, f"-location:{guess}")) == len(locations)
+    assert ids(index, "location:s3://b/a/") == ["lake$s$t1", "lake$s$t3"]
+    assert ids(index, "location:s3://b/a/x9") == ["lake$s$t3"]
+
+
+def test_a_query_has_a_bounded_number_of_patterns(search_lake: Index) -> None:
+    """Each is compared with every table."""
+    patterns = [f"location:s3://lake/sales/orders{'*' * n}" for n in range(1, 28)]
+    assert ids(search_lake, " ".join(patterns)) == ids(search_lake, patterns[0]) != []
+    for term in ("location:{}", "-name:*{}*", "sales$*{}", "namespace:*{}$*"):
+        with pytest.raises(InvalidInput, match="more than 8 globs and locations"):
+            ids(search_lake, " ".join(term.format(n) for n in range(9)))
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,16 @@ def test_a_token_is_accepted_in_each_header(served: Api, index: Index) -> None:
             assert served.get("/api/v1/tree", headers=headers).status_code == 200, headers
 
 
+def test_a_header_that_is_there_twice_is_refused(served: Api, index: Index) -> None:
+    """A proxy may have checked the other one."""
+    own, other = create_token(index), create_token(index, "other", role="admin")
+    for name, form in (("Authorization", "Bearer {}"), ("x-api-key", "{}")):
+        for first, second in ((own, other), (other, own), (own, own), (own, "")):
+            headers = [(name, form.format(first)), (name.lower(), form.format(second))]
+            response = served.get("/api/v1/me", headers=headers)
+            assert (response.status_code, "name" in response.json()) == (400, False), headers
+
+
 def test_an_invalid_token_gets_an_error_in_the_form_of_the_protocol(served: Api, index: Index) -> None:
     secret = create_token(index)
     for values in (f"{secret}x", secret[:-1], "lft_", "lft_" + "A" * 43, secret.removeprefix("lft_"), "a.b.c", "ä", ""):

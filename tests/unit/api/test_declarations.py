@@ -108,6 +108,7 @@ def test_who_sees_one_source_declares_there_and_with_what_opens_it(world: World)
         ("writer", "one", {"into": ["none"]}, 403),
         ("writer", "*", {"into": ["none"]}, 400), ("writer", "*", {"places": ["orders.lance"]}, 400),
         ("writer", "*", {"places": []}, 400),
+        ("writer", "*", {"places": [f"s3://lake/{n}.lance" for n in range(51)], "into": ["one", "two"]}, 400),
         ("writer", "*", {"name": "{7}"}, 400), ("writer", "*", {"name": "a\0b"}, 400), ("writer", "*", {"more": 1}, 400),
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from federator.api import shares
+from federator.api import large_plans, shares
 from federator.api.app import create_app
 from federator.api.shares import MAX_RUNNING, MAX_WAITING
 from federator.model.scopes import EVERYTHING
@@ -128,7 +128,7 @@ def test_large_plans_are_read_one_at_a_time(
     with index.write() as connection:
         plans.save_plan(connection, digest="d" * 64, mirror="m", run_id="r", state="ready", body=body)
     slow = Slow()
-    monkeypatch.setattr(plans_view, "get_visible_plan", slow.wrap(plans_view.get_visible_plan))
+    monkeypatch.setattr(large_plans, "_request_in_process", slow.wrap(large_plans._request_in_process))
     greedy, other = callers("greedy"), callers("other")
     try:
         with sending(greedy, f"/api/v1/plans/{'d' * 64}", MAX_RUNNING) as requests:

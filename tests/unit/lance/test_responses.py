@@ -42,6 +42,18 @@ def test_an_endpoint_in_a_tables_parameters_takes_the_credentials_away(key: str)
     assert options == {"region": "us-west-2", "endpoint": "http://own"}
 
 
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("region", "x.evil.example/"), ("AWS_REGION", "evil.example#"), ("aws_default_region", "a@evil"), ("region", ""),
+        ("account_name", "evil"), ("azure_storage_account_name", "evil"), ("aws_bucket", "evil.example/"),
+    ],
+)  # fmt: skip
+def test_a_tables_parameters_lead_to_no_other_host(key: str, text: str) -> None:
+    """Clients make the host of a store from them, and send it the credentials."""
+    assert storage_options_for(OWN, record(**{key: text})) == OWN
+
+
 def test_a_caller_may_decline_credentials() -> None:
     assert storage_options_for(OWN, record(), vend_credentials=False) == {"region": "us-west-2", "endpoint": "http://own"}
     assert storage_options_for(OWN, record(), vend_credentials=True) == OWN

@@ -1,0 +1,96 @@
+"""Responses with large plans: a process of its own writes them to a file, from which they are sent.
+
+50,000 changes take a quarter of a gigabyte, and more than a second in which no other thread of a process would run. The module has both
+sides; the process is ``python -m federator.api.large_plans``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request, Response
+
+from federator.api.models.base import to_json
+from federator.api.paging import make_etag, not_modified
+from federator.api.plan_access import get_visible_plan
+from federator.api.plan_view import build_plan_view, plan_sources
+from federator.api.problems import NotFound, RequestRejected
+from federator.api.spooled_response import SpooledResponse
+from federator.connector import ServiceUnavailable
+from federator.data.spool import Spool
+from federator.model.scopes import Scopes
+from federator.runtime.child_process import ChildMemoryExceeded, ChildProcess, ChildProcessDied, serve_requests
+from federator.runtime.redaction import list_known_secrets, register_secret
+from federator.settings import Settings
+from federator.store import Index, open_index
+from federator.store.plans import find_mirror
+from federator.views.runs import Visibility
+
+#: bytes of the responses that are being sent to one principal
+SPOOL_BYTES = 1 << 28
+_MAX_SECONDS = 120.0
+_MAX_MEMORY = 2 << 30
+
+
+def large_plan_response(request: Request, index: Index, settings: Settings, visibility: Visibility, digest: str) -> Response:
+    """Return the response with a plan, or 304 if the client already has it.
+
+    Raise NotFound if there is no such plan any more, RequestRejected (413) if the process would take too much memory, or
+    ServiceUnavailable if it takes too long.
+    """
+    with index.read() as connection:
+        mirror = find_mirror(connection, digest) or ""
+    spool: Spool = request.app.state.spool
+    with ExitStack() as stack:
+        file = stack.enter_context(spool.open(visibility.name))
+        answer = _request_in_process({
+            "index": index.engine.url.render_as_string(hide_password=False), "secrets": list_known_secrets(), "digest": digest,
+            "name": visibility.name, "scopes": visibility.scopes.texts, "mirrors": visibility.mirrors,
+            "origins": dict(visibility.origins), "sources": plan_sources(settings, mirror), "file": str(file.path),
+        })  # fmt: skip
+        if "missing" in answer:
+            raise NotFound(answer["missing"], hint=answer["hint"])
+        tag = make_etag(request, answer["content_digest"])
+        if (unchanged := not_modified(request, tag)) is not None:
+            return unchanged
+        response = SpooledResponse(file, "application/json", {"ETag": tag})
+        # The response closes the file once it is sent.
+        stack.pop_all()
+        return response
+
+
+def _request_in_process(request: Mapping[str, Any]) -> dict[str, Any]:
+    process = ChildProcess("federator.api.large_plans")
+    try:
+        return process.request(request, _MAX_SECONDS, _MAX_MEMORY)
+    except ChildMemoryExceeded:
+        detail = f"the plan takes more than {_MAX_MEMORY >> 20} MiB of memory"
+        raise RequestRejected(413, "Content too large", f"{detail}: federator plans show") from None
+    except (ChildProcessDied, TimeoutError):
+        raise ServiceUnavailable("the plan could not be read in time", hint="federator plans show") from None
+    finally:
+        process.kill()
+
+
+def _write_response(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a response to the request's file."""
+    for secret in request["secrets"]:
+        register_secret(secret)
+    index = open_index(request["index"])
+    visibility = Visibility(request["name"], Scopes.parse(request["scopes"]), tuple(request["mirrors"]), request["origins"])
+    try:
+        with index.read() as connection:
+            visible = get_visible_plan(connection, visibility, request["digest"])
+    except NotFound as error:
+        return {"missing": error.message, "hint": error.hint}
+    content = to_json(build_plan_view(index, visibility, visible, request["sources"]))
+    Path(request["file"]).write_bytes(content)
+    return {"content_digest": hashlib.sha256(content).hexdigest()}
+
+
+if __name__ == "__main__":
+    serve_requests(_write_response)

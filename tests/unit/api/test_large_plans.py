@@ -1,0 +1,90 @@
+"""Large plans are read by a process of their own. Their responses are those of other plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from federator.api.app import create_app
+from federator.model.scopes import Scopes
+from federator.runtime.redaction import register_secret
+from federator.settings import Settings
+from federator.store import Index, open_index, plans
+from federator.store.plans import parse_body
+from federator.views import plans as plans_view
+from tests.unit.api import worlds
+from tests.unit.api.conftest import Api
+from tests.unit.api.service_process import Process
+from tests.unit.api.test_plans_in_part import _declare, _mixed, _save
+
+SECRET = "a-secret-that-a-catalog-repeats"
+
+
+@pytest.fixture
+def ask(index: Index, settings_of: Callable[..., Settings]) -> Iterator[Callable[..., Api]]:
+    app = create_app(settings_of(serve={"auth": "required"}))
+    yield lambda role, *scopes: worlds.as_caller(app, index, role, Scopes.parse(scopes), f"{role} {' '.join(scopes)}")
+    app.state.spool.close()
+
+
+@pytest.mark.parametrize("scopes", [("*",), ("lake$sales", "copy$sales"), ("lake$other", "copy$sales")])
+def test_a_large_plan_has_the_response_of_any_other(
+    ask: Callable[..., Api], index: Index, monkeypatch: pytest.MonkeyPatch, scopes: tuple[str, ...]
+) -> None:
+    register_secret(SECRET)
+    plan = _mixed()
+    plan = replace(plan, changes=(*plan.changes, _declare("sales$z", "sales$z", reason=f"as noted: {SECRET}")))
+    url = f"/api/v1/plans/{_save(index, plan)}"
+    api = ask("operator", *scopes)
+    expected = api.get(url)
+    assert SECRET not in expected.text
+    monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
+    # Not in this process.
+    monkeypatch.setattr(plans_view, "get_visible_plan", None)
+    response = api.get(url)
+    assert (response.status_code, response.json()) == (expected.status_code, expected.json())
+    if response.status_code == 200:
+        assert response.headers["etag"] == expected.headers["etag"]
+        unchanged = api.get(url, headers={"If-None-Match": response.headers["etag"]})
+        assert (unchanged.status_code, unchanged.content) == (304, b"")
+
+
+def test_a_decision_about_a_large_plan_has_its_response(
+    ask: Callable[..., Api], index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = _save(index, _mixed())
+    monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
+    rejected = ask("operator", "*").post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": digest})
+    assert (rejected.status_code, rejected.json()["state"], len(rejected.json()["plan"]["changes"])) == (200, "rejected", 6)
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_a_body_is_parsed_in_parts(separators: tuple[str, str]) -> None:
+    content = {"a": [], "b": [1, {"c": ["]", '"', {}]}, []], "d": {"e": [2]}, "f": "x]}", "g": None, "é": [[1], "😀"]}
+    assert parse_body(json.dumps(content, separators=separators)) == content
+    assert parse_body("{}") == {}
+
+
+def test_the_service_stays_small_while_it_sends_a_large_plan(start: Callable[..., Process], tmp_path: Path) -> None:
+    process = start("api")
+    url = process.url()
+    change = json.dumps(_declare("sales$t", "sales$t").to_json())
+    changes = ",".join(change.replace("sales$t", f"sales$t{n}") for n in range(50_000))
+    body = json.dumps(replace(_mixed(), changes=()).to_json()).replace('"changes": []', f'"changes": [{changes}]')
+    index = open_index("sqlite:///federator.db", base=tmp_path)
+    with index.write() as connection:
+        plans.save_plan(connection, digest="d" * 64, mirror="m", run_id="r", state="outdated", body=body)
+    index.close()
+    with httpx.Client(base_url=url, timeout=120) as client:
+        assert client.get("/api/v1/plans").status_code == 200
+        process.forget_peak_memory()
+        before = process.memory()
+        with client.stream("GET", f"/api/v1/plans/{'d' * 64}") as response:
+            size = sum(map(len, response.iter_bytes()))
+        assert (response.status_code, size > len(body) * 0.8) == (200, True)
+    assert process.peak_memory() - before < 32 << 20
