@@ -141,8 +141,11 @@ class _Launch:
         conf = SparkConf(loadDefaults=False).setAll(list(self.conf.items()))
         try:
             # The JVM writes a banner to stderr, and keeps an inherited stdout pipe open as long as it lives.
+            # In a process group of its own, it gets no signal that a terminal or `kill` sends to all processes of a command, with which
+            # calls to it would fail while this process ends. It ends when its stdin does.
             with self._log.open("ab") as log, _jvm_environment(self._environment):
-                self._gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]  # PySpark has none
+                options = {"stdout": log, "stderr": log, "process_group": 0}
+                self._gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # PySpark has none
         except Exception as error:  # noqa: BLE001 - raised again in the thread that needs the JVM
             self._error = error
 

@@ -31,7 +31,7 @@ class Process:
     def __init__(self, directory: Path, role: str, **environment: str) -> None:
         command = [str(Path(sys.executable).with_name("federator")), "serve", "--role", role]
         self._process = subprocess.Popen(
-            command, cwd=directory, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+            command, cwd=directory, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}, process_group=0
         )
         self.said: list[str] = []
         threading.Thread(target=self._listen, daemon=True).start()
@@ -63,6 +63,11 @@ class Process:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self._process.send_signal(number)
+        return self.wait()
+
+    def end_group(self, number: int) -> int:
+        """Send a signal to all processes of its group, as a terminal does at Ctrl-C, and ``kill`` of a group."""
+        os.killpg(self._process.pid, number)
         return self.wait()
 
     def wait(self) -> int:
