@@ -58,11 +58,23 @@ class AttentionItem(Model):
     snoozed_until: datetime | None
 
 
+class JobView(Model):
+    """A scheduled job, and when it is due next."""
+
+    name: str
+    schedule: str
+    paused: bool
+    last_run_id: str | None
+    last_started_at: datetime | None
+    next_at: datetime | None
+
+
 class SourceHealth(Source):
-    """A source with its verification states, and the time since which its crawl is overdue."""
+    """A source with its verification states, the time since which its crawl is overdue, and the job that crawls it."""
 
     states: dict[str, int]
     overdue_since: datetime | None
+    job: JobView | None
 
 
 class Overview(Model):
@@ -83,6 +95,7 @@ class Me(Model):
     name: str
     role: str
     scopes: list[str]
+    version: str
 
 
 class StoredFacts(Model):
@@ -105,6 +118,7 @@ class Node(Model):
     verified: str | None
     message: str | None
     stored: StoredFacts | None
+    records: int | None
     freshness: Freshness | None
     children: list[Node] | None
     next: str | None

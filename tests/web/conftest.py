@@ -124,7 +124,10 @@ def run_service(folder: Path, **serve: object) -> Iterator[Service]:
     """Serve the index of a folder on a free port. ``serve``: keys of the section of that name."""
     raw = {
         "instance": {"id": "test"},
-        "sources": {name: {"impl": "federator.testing:CONNECTOR", "store": f"web-{name}"} for name in ("lake", "copy")},
+        "sources": {
+            name: {"impl": "federator.testing:CONNECTOR", "store": f"web-{name}", **more}
+            for name, more in {"lake": {}, "copy": {"schedule": "0 4 * * *"}}.items()
+        },
         "mirrors": {"nightly": {"from": "lake", "to": "copy", "schedule": "@every 15m"}},
         "serve": serve,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -22,8 +23,8 @@ def large(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     shutil.copy(filled, folder / "federator.db")
     index = open_index("sqlite:///federator.db", base=folder)
     siblings = (table("lake", "many", f"item_{number:05}", location=None) for number in range(_SIBLINGS))
-    odd = table("lake", "sales", "\u202eselas\u202c_tmp", location="s3://lake/odd")
-    fill(index, "lake", namespace("lake", "many"), odd, *siblings)
+    odd = (table("lake", "sales", name, location="s3://lake/odd") for name in ("\u202eselas\u202c_tmp", "ord\u0435rs", "отчёт"))
+    fill(index, "lake", namespace("lake", "many"), *odd, *siblings)
     index.close()
     with run_service(folder) as service:
         yield service
@@ -79,6 +80,10 @@ def test_the_palette_leads_to_tables_views_and_commands_by_keyboard(open_page: C
     expect(page.get_by_role("heading", level=1, name="item_00121")).to_be_focused()
     page.keyboard.press("/")
     expect(palette.get_by_role("option").first).to_contain_text("item_00121")
+    page.keyboard.type("pause sync")
+    expect(palette.get_by_role("option", name="Pause the job sync:nightly")).to_be_visible()
+    for _ in "pause sync":
+        page.keyboard.press("Backspace")
     page.keyboard.type("> crawl copy")
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="Crawl copy requested")).to_be_visible()
@@ -87,15 +92,20 @@ def test_the_palette_leads_to_tables_views_and_commands_by_keyboard(open_page: C
     expect(page.get_by_role("heading", level=1, name="Plans")).to_be_visible()
 
 
-def test_signs_that_change_the_reading_order_are_written_out(open_page: Callable[[str], Page]) -> None:
-    page = open_page("t/lake%24sales%24%E2%80%AEselas%E2%80%AC_tmp")
-    expect(page.get_by_role("heading", level=1)).to_have_text("\\u202eselas\\u202c_tmp")
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("\u202eselas\u202c_tmp", "\\u202eselas\\u202c_tmp"), ("ord\u0435rs", "ord\\u0435rs"), ("отчёт", "отчёт")],
+    ids=["reading order", "look-alike", "another alphabet"],
+)
+def test_signs_that_deceive_are_written_out(open_page: Callable[[str], Page], name: str, shown: str) -> None:
+    page = open_page(f"t/{quote(f'lake$sales${name}', safe='')}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(shown)
 
 
 @pytest.mark.parametrize(
     ("address", "content"),
     [
-        ("", "20,065 tables in 2 sources"), ("t/lake%24many?kind=namespace", "item_00000"), ("search?q=item", "more than 1,000"),
+        ("", "20,067 tables in 2 sources"), ("t/lake%24many?kind=namespace", "item_00000"), ("search?q=item", "more than 1,000"),
         ("datasets", "s3://lake"), ("t/lake%24many%24item_19999", "unverified"), ("changes?from=-1d", "item_"),
     ],
 )  # fmt: skip

@@ -34,7 +34,7 @@ def _add_crawl(service: Service, days_ago: int, *, state: str, tables: int) -> N
 
 def test_the_stages_of_a_run_appear_while_it_goes_on(open_page: Callable[[str], Page], service: Service) -> None:
     page = open_page(f"runs/{service.run.id}")
-    expect(page.get_by_role("heading", name="Progress")).to_be_visible()
+    expect(page.locator("#run")).to_contain_text("Started")
     stages = page.get_by_role("table", name="Stages of the run").get_by_role("row")
     expect(stages).to_have_count(0)
     run_stages.start_stage(service.index, service.run.id, "crawl", "lake")

@@ -170,6 +170,17 @@ def test_a_held_plan_says_why_before_it_is_opened(open_page: OpenPage) -> None:
     expect(row).to_contain_text(f"1 deregister table, 1 declare table: {reason}")
     page = open_page("plans")
     expect(page.get_by_role("table", name="Held plans")).to_contain_text(f"max_delete_percent: {reason}")
+    expect(page.get_by_role("table", name="Newest plans")).to_contain_text("deregister table: 1")
+    expect(page.get_by_text(reason)).to_have_count(1)
+
+
+def test_the_plans_of_a_mirror_fit_beside_its_rule(open_page: OpenPage) -> None:
+    page = open_page("mirrors/nightly")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    plans_ = page.get_by_role("group", name="Plans of the mirror, scrolls sideways")
+    expect(plans_.get_by_role("columnheader", name="Made")).to_be_visible()
+    expect(plans_.get_by_role("columnheader", name="Mirror")).to_have_count(0)
+    assert plans_.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
 
 
 def test_a_recent_change_has_its_whole_name_and_leads_to_what_it_is_about(open_page: OpenPage, service: Service) -> None:

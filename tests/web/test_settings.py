@@ -9,6 +9,7 @@ import pytest
 import requests
 from playwright.sync_api import Browser, Page, expect
 
+import federator
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import tokens
 from tests.web.conftest import Service, run_service
@@ -74,6 +75,17 @@ def test_the_form_of_a_token_fits(open_page: OpenPage, service: Service, width: 
     page.get_by_text("New token").click()
     expect(page.get_by_role("button", name="Create the token")).to_be_visible()
     assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
+
+
+def test_a_job_fits_on_a_phone_and_the_service_says_what_it_is(open_page: OpenPage) -> None:
+    page = open_page("settings")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_role("button", name="Pause: sync:nightly")).to_be_visible()
+    boxes = [page.get_by_role("button", name=f"{text}: sync:nightly").bounding_box() for text in ("Run now", "Pause")]
+    assert len({box["y"] for box in boxes if box}) == 1
+    about = page.get_by_role("region", name="About")
+    expect(about).to_contain_text(federator.__version__)
+    expect(about).to_contain_text("/api/v1")
 
 
 def test_who_may_not_act_reads_it_before_typing_a_reason(guarded: Service, browser: Browser) -> None:

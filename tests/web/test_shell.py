@@ -21,6 +21,7 @@ _RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]}
     .filter(each => ["serious", "critical"].includes(each.impact))
     .map(each => `${each.id}: ${each.nodes[0].html} ${each.nodes[0].failureSummary}`)"""
 _NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+_SIDEWAYS = "['html', 'main'].filter(each => { const e = document.querySelector(each); return e.scrollWidth > e.clientWidth; })"
 _WIDE = {"viewport": {"width": 1200, "height": 900}}
 _PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 #: of the first view: transferred bytes, requests and elements
@@ -61,10 +62,11 @@ def test_every_view_is_accessible_and_fits(
             _wait_until_loaded(page, open_requests)
             page.evaluate(axe)
             problems = page.evaluate(_RUN_AXE)
-            sideways = page.evaluate(
-                "['html', 'main'].filter(each => { const e = document.querySelector(each); return e.scrollWidth > e.clientWidth; })"
-            )
-            problems += [f"{sideway} scrolls sideways" for sideway in sideways]
+            problems += [f"{sideway} scrolls sideways" for sideway in page.evaluate(_SIDEWAYS)]
+            if "has_touch" in options:
+                page.set_viewport_size({"width": 320, "height": 640})
+                problems += [f"{sideway} scrolls sideways at 320 pixels" for sideway in page.evaluate(_SIDEWAYS)]
+                page.set_viewport_size(_PHONE["viewport"])
             if page.evaluate("document.querySelectorAll('*').length") > _MAX_ELEMENTS:
                 problems.append("too many elements")
             if problems:
@@ -150,6 +152,11 @@ def test_the_theme_is_the_systems_until_one_is_chosen(shared: Service, browser: 
         assert page.evaluate(ground) == "rgb(246, 247, 249)"
         page.reload()
         assert page.evaluate(ground) == "rgb(246, 247, 249)"
+        expect(page.get_by_role("table", name="Sources")).to_be_visible()
+        ink = "getComputedStyle(document.querySelector('th')).color"
+        usual = page.evaluate(ink)
+        page.emulate_media(contrast="more")
+        assert page.evaluate(ink) != usual
 
 
 def test_on_a_phone_the_tree_is_a_drawer(shared: Service, browser: Browser) -> None:
@@ -236,11 +243,23 @@ def test_an_outage_is_a_banner_with_the_age_of_what_is_shown(shared: Service, br
     expect(banner).to_contain_text("The server does not respond. What is shown is")
     expect(banner).to_contain_text("Asked again in")
     expect(table).to_be_visible()
+    crawl = page.get_by_role("button", name="Crawl all sources")
+    expect(crawl).to_be_disabled()
+    expect(crawl).to_have_attribute("title", "The server does not respond")
     box = "each => each.getBoundingClientRect()"
     assert banner.evaluate(box)["bottom"] <= page.locator("main").evaluate(box)["top"]
     context.set_offline(False)
     banner.get_by_role("button", name="Try now").click()
     expect(banner).to_have_count(0)
+    expect(crawl).to_be_enabled()
+    context.close()
+
+
+def test_until_the_first_view_is_there_its_layout_is(shared: Service, browser: Browser) -> None:
+    context = browser.new_context(base_url=shared.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/ui/")
+    expect(page.locator("main .skeleton").first).to_be_visible()
     context.close()
 
 

@@ -49,11 +49,34 @@ def test_the_reason_of_a_failed_source_is_shown_once_and_in_red(open_page: OpenP
     with service.index.write() as connection:
         failed = update(t.source).where(t.source.c.name == "copy").values(state="failed", message=message)
         connection.execute(failed)
+    crawl = runs.insert_run(service.index, "crawl", trigger="schedule", actor="worker")
+    run_stages.start_stage(service.index, crawl.id, "crawl", "copy")
+    run_stages.finish_stage(service.index, crawl.id, "crawl", "copy", state="failed", detail="refused", calls=1, errors=1)
+    runs.finish_run(service.index, crawl, "failed", summary={})
     page = open_page("t/copy")
-    expect(page.locator("main .note.bad")).to_contain_text(
-        "copy is failed: 127.0.0.1:9083 cannot be reached. Check the uri. Nothing is"
-    )
+    note = page.locator("main .note.bad")
+    expect(note).to_contain_text("copy is failed: 127.0.0.1:9083 cannot be reached. Check the uri. Nothing is")
     expect(page.locator("main").get_by_text("cannot be reached")).to_have_count(1)
+    expect(note).to_contain_text("Since")
+    expect(note).to_contain_text("Tried again in")
+    # The age of each number that could not be read anew.
+    tables = page.locator(".figures > div").filter(has_text="Tables")
+    expect(tables.locator(".tone-warn").first).to_contain_text("as of")
+    note.get_by_role("link", name=crawl.id).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(crawl.id)
+    page.get_by_role("link", name="0 of 2 sources fresh").click()
+    row = page.get_by_role("table", name="Sources").get_by_role("row").filter(has_text="127.0.0.1:9083")
+    expect(row).to_contain_text("since")
+    row.get_by_role("link", name="Its runs").click()
+    expect(page.get_by_role("table", name="Runs").get_by_role("link", name=crawl.id)).to_be_visible()
+
+
+def test_the_overview_says_when_a_source_is_crawled_next(open_page: OpenPage) -> None:
+    page = open_page("")
+    sources = page.get_by_role("table", name="Sources").get_by_role("row")
+    expect(sources.filter(has=page.get_by_role("link", name="copy"))).to_contain_text(" in ")
+    expect(sources.filter(has=page.get_by_role("link", name="lake"))).to_contain_text("by hand")
+    expect(sources.filter(has=page.get_by_role("link", name="lake")).locator("time.tone-warn")).to_be_visible()
 
 
 def test_the_failure_of_a_requested_crawl_is_announced(open_page: OpenPage, service: Service) -> None:

@@ -9,6 +9,7 @@ from federator.api.models.sources import Source
 from federator.store.field_types import OptionalTimestamp
 from federator.views.crawl_history import CrawlDay
 from federator.views.overview import AttentionItem
+from federator.worker.jobs import JobView
 
 
 class SourceHealth(Source):
@@ -20,6 +21,9 @@ class SourceHealth(Source):
     )
     overdue_since: OptionalTimestamp = Field(
         description="time at which the second crawl after the last one was due by the schedule; null: not overdue, or no schedule"
+    )
+    job: JobView | None = Field(
+        description="the job that crawls it; null: no schedule, or the principal's scopes do not cover the source as a whole"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
+import federator
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep
 from federator.api.http_middleware import NO_STORE
 from federator.api.models.base import ResponseModel
@@ -28,6 +29,7 @@ class Me(ResponseModel):
     name: Annotated[str, Field(description="actor in runs and audit events", examples=["oidc:anna"])]
     role: Annotated[str, Field(examples=["viewer"])]
     scopes: Annotated[list[str], Field(examples=[["lake_hive$sales"]])]
+    version: Annotated[str, Field(description="version of the service", examples=["0.1.0"])]
     csrf_token: Annotated[
         str | None,
         Field(description="value of the header `X-CSRF-Token` in writes of a person who signed in with a browser; else null"),
@@ -61,7 +63,7 @@ async def get_me(request: Request, principal: PrincipalDep) -> Response:
     """The name, role and scopes that the service has found for the credential of the request."""
     session: BrowserSession | None = request.scope.get("session")
     me = Me(
-        name=principal.name, role=principal.role.name.lower(), scopes=list(principal.scopes.texts),
+        name=principal.name, role=principal.role.name.lower(), scopes=list(principal.scopes.texts), version=federator.__version__,
         csrf_token=session.csrf_token if session is not None else None,
     )  # fmt: skip
     response = etag_response(request, me)

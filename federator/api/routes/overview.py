@@ -19,6 +19,7 @@ from federator.api.models.sources import Source
 from federator.api.paging import etag_response, not_modified_docs, require_storable
 from federator.api.principals import Principal, Role
 from federator.api.problems import NotFound, problem_docs
+from federator.api.routes.jobs import visible_jobs
 from federator.api.routes.sources import list_sources
 from federator.connector import StateError
 from federator.settings import Settings
@@ -26,6 +27,7 @@ from federator.store import Index, snoozes
 from federator.views import crawl_history, overview, runs
 from federator.views.overview import AttentionItem
 from federator.views.runs import Visibility
+from federator.worker.jobs import JobView, list_jobs
 from federator.worker.triggers import overdue_since
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
@@ -58,6 +60,7 @@ def build_overview(index: Index, settings: Settings, principal: Principal, visib
         )  # fmt: skip
         drift = overview.count_drift(connection, principal.scopes)
         active_runs = runs.count_active_runs(connection, visibility)
+        jobs = {job.name: job for job in list_jobs(connection, visible_jobs(settings, visibility))}
     states = {name: {state: group.count for state, group in by_state.items()} for name, by_state in groups.items()}
     return Overview(
         tables=sum(source.tables for source in sources),
@@ -65,7 +68,10 @@ def build_overview(index: Index, settings: Settings, principal: Principal, visib
         drift=drift,
         active_runs=active_runs,
         attention=attention,
-        sources=[_health(source, states.get(source.name, {}), overdue.get(source.name)) for source in sources],
+        sources=[
+            _health(source, states.get(source.name, {}), overdue.get(source.name), jobs.get(f"crawl:{source.name}"))
+            for source in sources
+        ],
         freshness=[source.freshness for source in sources if source.freshness.state != "never"],
     )
 
@@ -125,10 +131,10 @@ def _find_item(key: str, index: Index, settings: Settings, principal: Principal,
     raise NotFound(f"there is no entry {key!r} in what needs attention", hint="GET /api/v1/overview")
 
 
-def _health(source: Source, states: dict[str, int], since: float | None) -> SourceHealth:
-    """Return a source with its tables by verification state, and the time since which its crawl is overdue."""
+def _health(source: Source, states: dict[str, int], since: float | None, job: JobView | None) -> SourceHealth:
+    """Return a source with its tables by verification state, the time since which its crawl is overdue, and the job that crawls it."""
     fields = {name: getattr(source, name) for name in Source.model_fields}
-    return SourceHealth(**fields, states=states, overdue_since=since)
+    return SourceHealth(**fields, states=states, overdue_since=since, job=job)
 
 
 def _overdue_since(source: Source, now: float) -> float | None:

@@ -23,7 +23,7 @@ export async function readOverview(signal) {
 const SOURCE = {failed: "could not be read", partial: "was read in part", never: "was never crawled", overdue: "was not crawled as scheduled"};
 const DRIFT = {high: "High drift", medium: "Medium drift", low: "Low drift"};
 
-const action = (href, text) => make("a", {class: "btn", href, text});
+const action = (href, text, kind = "") => make("a", {class: `btn ${kind}`, href, text});
 
 /** @type {[number, string][]} */
 const SNOOZES = [[4, "4 hours"], [24, "1 day"], [168, "1 week"]];
@@ -38,7 +38,7 @@ const change = (method, item, body, told) => attempt(async () => {
 
 /* A menu that closes by Escape, and when the focus leaves it. */
 function snooze(item, title) {
-  const summary = make("summary", {class: "btn", "aria-label": `Snooze: ${title}`, text: "Snooze"});
+  const summary = make("summary", {class: "btn bare", "aria-label": `Snooze: ${title}`, text: "Snooze"});
   const menu = make("details", {class: "snooze", name: "snooze"}, summary, make("div", {}, make("span", {class: "q small", text: "Until it changes, at most"}), SNOOZES.map(([hours, text]) =>
     button(text, () => change("PUT", item, {digest: item.digest, hours}, changed => `Snoozed until it changes, or until ${clock(changed.snoozed_until)}`)))));
   menu.addEventListener("keydown", event => {
@@ -59,7 +59,7 @@ export function attentionRow(item) {
 
 function texts(item) {
   const sources = Object.entries(item.by_source).map(([source, number]) => `${source || "in no catalog"}: ${count(number)}`).join(", ");
-  if (item.kind === "plan") return {title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? words(item.detail) : null, action: action(path("plans", item.target), "Review")};
+  if (item.kind === "plan") return {title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? words(item.detail) : null, action: action(path("plans", item.target), "Review", "main")};
   if (item.kind === "source") return {state: item.state === "overdue" ? "stale" : item.state, title: make("span", {}, "Source ", name(item.subject), ` ${SOURCE[item.state] ?? words(item.state)}`),
     detail: item.detail ? sentences(item.detail.replace(`${item.subject}: `, "")) : (item.state === "overdue" && item.since ? `due ${duration((Date.now() - Date.parse(item.since)) / 1000)} ago` : null), action: action(path("t", item.subject), "Open")};
   if (item.kind === "tables") return {title: `${plural(item.count, "table is", "tables are")} ${words(item.state)}`, detail: sources, action: action(`${UI}/search?${new URLSearchParams({q: `state:${item.state}`})}`, "See all")};
@@ -76,9 +76,10 @@ export const badges = overview => [
   ["overview", overview.attention.filter(item => item.severity === "high" && !item.snoozed_until).length, "bad", number => `${number} of high severity`],
 ];
 
-export const freshText = overview => {
-  const fresh = overview.sources.filter(isFresh).length;
-  return `${count(fresh)} of ${plural(overview.sources.length, "source")} fresh`;
+/* How many sources are fresh, shown and in words. @returns {[string, string]} */
+export const freshTexts = overview => {
+  const fresh = count(overview.sources.filter(isFresh).length), all = overview.sources.length;
+  return [`${fresh} of ${count(all)} fresh`, `${fresh} of ${plural(all, "source")} fresh`];
 };
 
 export const isFresh = source => source.freshness.state === "ok" && source.overdue_since === null;

@@ -25,8 +25,8 @@ export function bar(counts) {
 }
 
 /* What a guard measured: a share of a whole, and its limit as a line. */
-export function meter(part, whole, limit) {
-  const share = whole ? 100 * part / whole : 100, text = `${count(part)} of ${count(whole)}, ${share.toFixed(0)} %; the limit is ${limit} %`;
+export function meter(part, whole, limit, setting = "") {
+  const share = whole ? 100 * part / whole : 100, text = `${count(part)} of ${count(whole)}, ${share.toFixed(0)} %; the limit is ${limit} %${setting && ` (${setting})`}`;
   return make("div", {}, makeSvg("svg", {class: "meter", role: "img", "aria-label": text}, makeSvg("rect", {class: "rest", x: "0", y: "10", width: "100%", height: "8"}),
     makeSvg("rect", {class: share > limit ? "f-bad" : "f-ok", x: "0", y: "10", width: `${Math.min(100, share).toFixed(2)}%`, height: "8"}),
     makeSvg("line", {class: "limit", x1: `${limit}%`, x2: `${limit}%`, y1: "6", y2: "22"})), make("p", {class: "small q", "aria-hidden": "true", text}));
@@ -53,10 +53,10 @@ export const sumByDay = series => dates().map((_, at) => {
   return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
 });
 
-/* A line from the lowest to the highest value. Without two days there is nothing to draw. */
+/* A line from the lowest to the highest value; null without two days, since there is nothing to draw. */
 export function growth(values, what) {
   const known = values.map((value, at) => ({value, at})).filter(({value}) => value !== null);
-  if (known.length < 2) return make("span", {class: "q small", text: known.length ? "first day" : "not crawled"});
+  if (known.length < 2) return null;
   const all = known.map(({value}) => value), low = Math.min(...all), high = Math.max(...all), first = known[0].at;
   const x = at => (100 * (at - first) / (DAYS - 1 - first)).toFixed(2), y = value => (high === low ? 10 : 18 - 16 * (value - low) / (high - low)).toFixed(2);
   const line = known.map(({value, at}, number) => `${number ? "L" : "M"}${x(at)} ${y(value)}`).join(" ");

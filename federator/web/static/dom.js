@@ -75,8 +75,14 @@ export function icon(shape, {label, tone} = {}) {
   return makeSvg("svg", {class: `i${tone ? ` tone-${tone}` : ""}`, viewBox: "0 0 16 16", ...described}, makeSvg("path", {d: ICONS[shape]}));
 }
 
-// Control, zero-width and direction characters.
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+// Control, zero-width and direction characters; and Cyrillic or Greek letters that look like Latin ones.
+const HIDDEN = "[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]";
+const ALIKE = "[\\u0405\\u0406\\u0408\\u0410\\u0412\\u0415\\u041a\\u041c-\\u041e\\u0420-\\u0423\\u0425\\u0430\\u0435\\u043e\\u0440\\u0441\\u0443\\u0445\\u0455\\u0456\\u0458\\u04bb\\u0501\\u051b\\u051d" +
+  "\\u0391\\u0392\\u0395-\\u0397\\u0399\\u039a\\u039c\\u039d\\u039f\\u03a1\\u03a4\\u03a5\\u03a7\\u03bd\\u03bf\\u03c1]";
+const FOREIGN = "[\\p{sc=Cyrl}\\p{sc=Grek}]";
+// What is written out: hidden characters, and letters that look Latin beside a Latin one, or as a whole word.
+const UNSEEN = new RegExp(`${HIDDEN}|(?<=[A-Za-z])${ALIKE}+(?!${FOREIGN})|(?<!${FOREIGN})${ALIKE}+(?=[A-Za-z])|(?<!${FOREIGN})${ALIKE}{3,}(?!${FOREIGN})`, "gu");
+const spelled = signs => signs.replace(/./gsu, sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 const TAIL = 14, LONG = 28;
 
 function visible(text) {
@@ -84,8 +90,8 @@ function visible(text) {
   let from = 0;
   for (const match of text.matchAll(UNSEEN)) {
     if (match.index > from) parts.push(text.slice(from, match.index));
-    parts.push(make("span", {class: "unseen", text: `\\u${match[0].codePointAt(0).toString(16).padStart(4, "0")}`}));
-    from = match.index + 1;
+    parts.push(make("span", {class: "unseen", text: spelled(match[0])}));
+    from = match.index + match[0].length;
   }
   return from ? [...parts, text.slice(from)] : [text];
 }
@@ -139,6 +145,6 @@ export const lastName = id => splitId(id).at(-1);
  * @param {Record<string, Ranges>} [ranges]
  */
 export const trail = (id, ranges = {}) => make("bdi", {class: "trail"}, id.split("$").map((_, level, keys) => {
-  const here = keys.slice(0, level + 1).join("$"), shown = splitId(keys[level])[0].replace(UNSEEN, "\ufffd");
+  const here = keys.slice(0, level + 1).join("$"), shown = splitId(keys[level])[0].replace(UNSEEN, signs => "\ufffd".repeat(signs.length));
   return [level ? " › " : "", marked(Array.from(shown), ranges[here] ?? [])];
 }));

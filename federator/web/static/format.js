@@ -11,10 +11,10 @@ export function duration(seconds) {
 
 const age = time => duration(Math.max(0, (Date.now() - Date.parse(time)) / 1000));
 
-/* A time as its age; the exact time is in the title. */
-export function ago(time, {suffix = " ago"} = {}) {
+/* A time as its age; the exact time is in the title. `stale`: what is that old should be newer. */
+export function ago(time, {suffix = " ago", stale = false} = {}) {
   if (!time) return make("span", {class: "q", text: "never"});
-  return make("time", {datetime: time, title: time, "data-suffix": suffix, text: age(time) + suffix});
+  return make("time", {datetime: time, title: time, "data-suffix": suffix, class: stale && "tone-warn", text: age(time) + suffix});
 }
 
 const untilText = time => {

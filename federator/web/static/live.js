@@ -142,10 +142,10 @@ function remove() {
   banner = null;
 }
 
-/* `seen` is the time of the last response (ISO, or null), `wait` the milliseconds until the next request. */
+/* `seen` is the time of the last response (ISO, or null), `wait` the milliseconds until the next request. Returns whether the server does not respond. */
 export function showOutage(problem, seen, wait) {
   remove();
-  if (!(problem instanceof Unreachable)) return;
+  if (!(problem instanceof Unreachable)) return false;
   const end = Date.now() + wait, seconds = make("span", {"aria-hidden": "true"});
   const count = () => { seconds.textContent = `Asked again in ${Math.max(0, Math.ceil((end - Date.now()) / 1000))} s.`; };
   count();
@@ -153,4 +153,5 @@ export function showOutage(problem, seen, wait) {
   banner = make("div", {class: "note bad", id: "outage", role: "alert"}, icon("gone"),
     make("span", {class: "grow"}, "The server does not respond. ", seen ? ["What is shown is ", ago(seen, {suffix: " old"}), ". "] : null, seconds), button("Try now", () => tryNow()));
   byId("main").before(banner);
+  return true;
 }

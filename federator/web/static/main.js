@@ -1,5 +1,5 @@
 // The shell: navigation, header, theme, keys. Views are loaded by the router.
-import {badges, freshText, isFresh, onOverview, readOverview} from "./attention.js";
+import {badges, freshTexts, isFresh, onOverview, readOverview} from "./attention.js";
 import {asOf, readPerson} from "./api.js";
 import {around, byId, icon, make, name} from "./dom.js";
 import {ago, startAges} from "./format.js";
@@ -7,7 +7,7 @@ import {FOOT_VIEWS, isShortcut, showKeys, VIEWS} from "./keys.js";
 import {onChange, POLL, showOutage, startLive} from "./live.js";
 import {startPalette} from "./palette.js";
 import {UI} from "./parts.js";
-import {attempt, navigate, onRoute, refresh, resume, startRouter} from "./router.js";
+import {attempt, navigate, onRoute, refresh, resume, setReachable, startRouter} from "./router.js";
 import {csrfToken, currentToken, setPerson, signOut} from "./sign_in.js";
 import {refreshTree, resumeTree, startTree} from "./tree.js";
 
@@ -115,10 +115,10 @@ onOverview(overview => {
       badge.replaceChildren(...number ? [make("span", {"aria-hidden": "true", text: String(number)}), make("span", {class: "only-listeners", text: ` (${text(number)})`})] : []);
     }
   }
-  const all = overview.sources.every(isFresh);
+  const all = overview.sources.every(isFresh), [shown, label] = freshTexts(overview);
   fresh.className = `live ${all ? "" : "tone-warn"}`;
-  fresh.setAttribute("aria-label", freshText(overview));
-  fresh.replaceChildren(icon(all ? "ok" : "stale"), make("span", {text: freshText(overview)}));
+  fresh.setAttribute("aria-label", label);
+  fresh.replaceChildren(icon(all ? "ok" : "stale"), make("span", {text: shown}));
 });
 let seen = null, way = "";
 /** @type {Record<string, [string, string]>} */
@@ -126,7 +126,7 @@ const WAYS = {"": ["Connecting", "The stream of events is being opened"], live: 
   polling: [`Every ${POLL / 1000} s`, "The stream of events does not come through, perhaps because of a proxy: what is shown is read again"]};
 function report(problem, wait, used = way) {
   way = problem ? "" : used;
-  showOutage(problem, seen, wait);
+  setReachable(!showOutage(problem, seen, wait));
   if (!problem) {
     seen = new Date().toISOString();
     resume();
@@ -135,7 +135,7 @@ function report(problem, wait, used = way) {
   live.className = problem ? "live tone-bad" : "live";
   const [word, title] = WAYS[way];
   live.title = problem ? problem.message : title;
-  live.replaceChildren(problem ? icon("gone") : way === "live" ? make("i") : icon("clock"), make("span", {}, problem ? "Not up to date" : word, problem && seen ? [", as of ", ago(seen)] : null));
+  live.replaceChildren(problem ? icon("gone") : way === "polling" ? icon("clock") : make("i", {class: way}), make("span", {class: way || problem ? null : "only-listeners"}, problem ? "Not up to date" : word, problem && seen ? [", as of ", ago(seen)] : null));
 }
 
 attempt(showPerson);

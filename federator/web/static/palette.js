@@ -59,8 +59,8 @@ async function readWork() {
 /* The options that have each word. */
 const matching = (list, wanted) => list.filter(option => wanted.toLowerCase().split(/\s+/).every(word => `${option.text} ${option.note ?? ""}`.toLowerCase().includes(word)));
 
-/* The options that need no request, in groups. */
-function known(text) {
+/* The options that need no request, in groups. `more`: commands that were read. */
+function known(text, more = []) {
   const [prefix, wanted] = PREFIXES.includes(text[0]) ? [text[0], text.slice(1).trim()] : ["", text];
   const keys = {group: "Commands", shape: "settings", text: "Keys of the page", keys: "?", open: showKeys};
   const commands = matching([crawl("Crawl all sources", {}), ...sources.map(source => crawl(`Crawl ${source}`, {sources: [source]})), keys], wanted);
@@ -70,7 +70,7 @@ function known(text) {
   if (prefix === "@") return found;
   const everywhere = {group: "Search", shape: "search", text: `Search for ${wanted}`, open: () => navigate(`${UI}/search?q=${encode(wanted)}`)};
   const location = wanted.includes("://") ? [{group: "Locations", shape: "dataset", text: wanted, open: () => navigate(path("datasets", wanted))}] : [];
-  return wanted ? [...location, ...found.slice(0, 5), ...views, ...commands.slice(0, 5), everywhere] : [...recent().map(id => ({...tableOption(id), group: "Recent"})), ...views];
+  return wanted ? [...location, ...found.slice(0, 5), ...views, ...[...commands, ...more].slice(0, 5), everywhere] : [...recent().map(id => ({...tableOption(id), group: "Recent"})), ...views];
 }
 
 function draw() {
@@ -103,9 +103,9 @@ async function type() {
     } else {
       await new Promise(wake => setTimeout(wake, WAIT));
       if (number !== asked) return;
-      const {nodes} = await get(`/api/v1/suggest?q=${encode(text)}`);
+      const [{nodes}, more] = await Promise.all([get(`/api/v1/suggest?q=${encode(text)}`), commands ??= readCommands()]);
       if (number !== asked) return;
-      options = [...nodes.map(node => tableOption(node.id, node.match)), ...known(text)];
+      options = [...nodes.map(node => tableOption(node.id, node.match)), ...known(text, matching(more, text))];
     }
     draw();
     if (!options.length) status.textContent = "nothing found";

@@ -52,9 +52,17 @@ export function tableRow(columns, cells) {
     cell === null || cell === undefined ? "" : cell.nodeType ? cell : String(cell))));
 }
 
+/** @param {any[]} entry */
+const isShown = ([, value]) => value !== null && value !== undefined && value !== "";
+
+/* Facts side by side in one strip, or null if there are none. @param {any[][]} entries title and value of each */
+export function figures(entries) {
+  const known = entries.filter(isShown);
+  return known.length ? make("dl", {class: "figures thin"}, known.map(([title, value]) => make("div", {}, make("dt", {text: title}), make("dd", {}, value)))) : null;
+}
+
 export function pairs(entries, kind = "pairs") {
-  const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return make("dl", {class: kind}, shown.flatMap(([title, value]) => [make("dt", {text: title}), make("dd", {}, value.nodeType ? value : String(value))]));
+  return make("dl", {class: kind}, entries.filter(isShown).flatMap(([title, value]) => [make("dt", {text: title}), make("dd", {}, value.nodeType ? value : String(value))]));
 }
 
 /* entries: {icon | sign, title, detail, time, action}. */
@@ -110,10 +118,16 @@ export function more(cursor, load) {
   return holder;
 }
 
+/* When a source was crawled; in amber if that should have been better, or earlier. @param {any} fresh @param {any} [overdue] */
+export const crawledAgo = (fresh, overdue) => ago(fresh.crawled_at, {stale: fresh.state !== "ok" || Boolean(overdue)});
+
+/* The age of what is known of a source, beside a number of it, if that could not be read anew. */
+export const ageOf = fresh => (fresh.state === "failed" && fresh.published_at ? make("small", {class: "tone-warn"}, "as of ", ago(fresh.published_at)) : null);
+
 /* The ages of the sources that a view is based on. Sources that were not read as planned are marked. */
 export function freshness(list) {
   if (!list || !list.length) return null;
-  const parts = list.flatMap((fresh, at) => [at ? ", " : "", make("bdi", {text: fresh.source}), " ", ago(fresh.crawled_at), fresh.state === "ok" ? null : " ",
+  const parts = list.flatMap((fresh, at) => [at ? ", " : "", make("bdi", {text: fresh.source}), " ", crawledAgo(fresh), fresh.state === "ok" ? null : " ",
     fresh.state === "ok" ? null : state(fresh.state)]);
   return make("p", {class: "q small fresh"}, "As crawled: ", ...parts);
 }
@@ -124,11 +138,15 @@ export const sentences = text => text.replace(/\s*\bhint: (.)/, (_, first) => `.
 /* What the last crawl said: the sentence names its source itself. */
 const told = fresh => (fresh.message ? sentences(fresh.message.replace(`${fresh.source}: `, "")) : null);
 
-/* The sentence about sources whose last crawl was not complete; null if all were. */
-export function staleNote(list) {
+/**
+ * The sentence about sources whose last crawl was not complete; null if all were.
+ * @param {any[]} list
+ * @param {any} [further] what else is known of it
+ */
+export function staleNote(list, further = null) {
   const stale = (list || []).filter(fresh => fresh.state !== "ok");
   return stale.length ? note(stale.some(fresh => fresh.state === "failed") ? "bad" : "warn", stale.map(fresh => make("p", {}, make("strong", {}, make("bdi", {text: fresh.source})), ` is ${fresh.state === "never" ? "not crawled yet" :
-    fresh.state}: `, told(fresh) || "the last crawl did not read everything", ". Nothing is treated as absent because of that."))) : null;
+    fresh.state}: `, told(fresh) || "the last crawl did not read everything", ". Nothing is treated as absent because of that.")), further) : null;
 }
 
 /** The roles, each of which may do what those before it may. */

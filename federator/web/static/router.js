@@ -74,6 +74,17 @@ function addressWith(values) {
   return address.pathname + address.search;
 }
 
+// Buttons that may need the service: not those that copy, load more or try again.
+const WRITES = "button.btn:not(.copy, .more *, .failure *, .newer *)";
+
+/* Disable what cannot be done while the server does not respond, and enable it again. */
+export function setReachable(isReachable) {
+  for (const each of /** @type {NodeListOf<HTMLButtonElement>} */ (main.querySelectorAll(isReachable ? "[data-gone]" : `${WRITES}:enabled`))) {
+    each.disabled = each.toggleAttribute("data-gone", !isReachable);
+    each.title = isReachable ? "" : "The server does not respond";
+  }
+}
+
 // The views that show a snapshot. The others show the present, also while one is selected.
 const HAVE_HISTORY = ["object", "datasets", "dataset"];
 const banner = byId("past");
@@ -86,7 +97,7 @@ async function showMoment(route, title) {
   banner.hidden = !moment;
   if (!moment) return;
   const known = HAVE_HISTORY.includes(route?.view);
-  if (!known) for (const each of /** @type {NodeListOf<HTMLButtonElement>} */ (main.querySelectorAll("button.btn:not(.copy, .more *, .failure *)"))) Object.assign(each, {disabled: true, title: "Not while a snapshot is selected"});
+  if (!known) for (const each of /** @type {NodeListOf<HTMLButtonElement>} */ (main.querySelectorAll(WRITES))) Object.assign(each, {disabled: true, title: "Not while a snapshot is selected"});
   const describe = at => banner.replaceChildren(icon("stale"), make("span", {class: "grow"}, make("strong", {text: known ? "A past state is shown" : `${title} shows the present`}),
     known ? `, as of ${at}. Facts without a history are left out, and nothing can be changed.` : `: it has no history. The snapshot of ${at} stays selected.`), button("Back to the present", () => setMoment(""), {kind: "main"}));
   describe(moments.get(moment) ?? (Number.isNaN(Date.parse(moment)) ? moment : clock(moment)));

@@ -1,7 +1,8 @@
 // The tree of all sources: only the rows in sight are in the document, children are loaded in pages while one scrolls.
 import {ApiError, asOf, encode, find, get, query} from "./api.js";
+import {onOverview} from "./attention.js";
 import {around, byId, icon, make, name, parentId} from "./dom.js";
-import {shapeOf, toneOf, words} from "./format.js";
+import {count, plural, shapeOf, toneOf, words} from "./format.js";
 import {path} from "./parts.js";
 import {navigate, onRoute} from "./router.js";
 
@@ -12,7 +13,7 @@ const tree = byId("tree"), filter = /** @type {HTMLInputElement} */ (byId("filte
 const spacer = make("div", {class: "spacer", role: "presentation"});
 // Of each id that was opened: {nodes, next, loading}. The tree root has the id "".
 let shownMoment = asOf();
-let lists = new Map(), open = new Set(), loaded = [], rows = [], drawn = new Map(), active = null, chosen = "", merged = false, found = null;
+let tables = new Map(), lists = new Map(), open = new Set(), loaded = [], rows = [], drawn = new Map(), active = null, chosen = "", merged = false, found = null;
 const holds = node => node.kind === "source" || node.kind === "namespace" || (merged && node.homes?.length > 1);
 // A namespace and a table may have one path, so a key has the kind, too.
 const keyOf = node => `${holds(node) ? "+" : "-"}${node.id}`;
@@ -113,6 +114,12 @@ function problemOf(node) {
   return [shapeOf(value), toneOf(value), words(value)];
 }
 
+/* The number of tables of a source, or of what a namespace contains: shown, and in words. */
+function amountOf(node) {
+  const number = merged || asOf() ? null : node.kind === "source" ? tables.get(node.id) : node.records;
+  return number === undefined || number === null ? null : make("small", {class: "q", title: node.kind === "source" ? plural(number, "table") : plural(number, "object"), text: count(number)});
+}
+
 function rowElement(row, at) {
   const {node} = row;
   if (!node) return make("div", {class: "row q", role: "presentation", "data-level": row.level}, make("span", {class: "i"}), row.text);
@@ -122,7 +129,7 @@ function rowElement(row, at) {
   return make("div", {role: "treeitem", id: `row-${at}`, class: "row", "aria-level": row.level, "aria-posinset": row.at, "aria-setsize": row.of,
     "aria-expanded": expandable ? String(isOpen || Boolean(filter.value.trim())) : null, "aria-selected": String(idOf(node) === chosen), "data-level": row.level, "data-key": row.key, title: node.id},
     expandable ? icon("right") : make("span", {class: "i"}), icon(shape), name(node.name, {long: ONE_LINE}), problem ? icon(problem[0], {label: problem[2], tone: problem[1]}) : null,
-    detail ? make("small", {text: detail}) : null);
+    detail ? make("small", {text: detail}) : amountOf(node));
 }
 
 const idOf = node => node.default ?? node.id;
@@ -297,6 +304,10 @@ function suggest() {
 
 export function startTree() {
   tree.append(spacer);
+  onOverview(overview => {
+    tables = new Map(overview.sources.filter(source => source.freshness.state !== "never").map(source => [source.name, source.tables]));
+    draw();
+  });
   tree.addEventListener("scroll", () => requestAnimationFrame(drawRows), {passive: true});
   new ResizeObserver(() => drawRows()).observe(tree);
   tree.addEventListener("keydown", onKey);

@@ -134,6 +134,16 @@ def test_a_source_that_is_not_crawled_as_scheduled_is_overdue(either_index: Inde
     assert (item["kind"], item["state"]) == ("source", "overdue")
 
 
+def test_a_source_has_the_job_that_crawls_it_for_those_who_see_all_of_it(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path, lake={"schedule": "0 4 * * *"})
+    (job,) = api.json("/api/v1/jobs")["jobs"]
+    in_part = worlds.as_caller(api.app, either_index, "viewer", Scopes.parse(["lake$hr"]), "part")
+    by_source = {source["name"]: source["job"] for source in api.json("/api/v1/overview")["sources"]}
+    assert by_source == {"copy": None, "lake": job, "new": None}
+    assert [source["job"] for source in in_part.json("/api/v1/overview")["sources"]] == [None]
+
+
 def test_active_runs_are_counted(either_index: Index, tmp_path: Path) -> None:
     api = api_over(either_index, tmp_path)
     run = runs.insert_run(either_index, "crawl", trigger="request", actor="ann")

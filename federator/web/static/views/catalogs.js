@@ -1,13 +1,13 @@
 // The graph of catalogs: from origins over mirrors to targets, as nested lists, with the health of each catalog and the state of each mirror.
 import {icon, make, name} from "../dom.js";
-import {ago, plural, state} from "../format.js";
-import {link, panel, path} from "../parts.js";
+import {plural, state} from "../format.js";
+import {crawledAgo, link, panel, path} from "../parts.js";
+import {flow, via} from "./flow.js";
 import {sourceState} from "./sources.js";
 
 function card(name_, source, again) {
-  const crawled = source?.freshness.crawled_at;
-  return make("a", {class: "card", href: path("t", name_)}, make("div", {}, icon("source"), make("strong", {}, name(name_)), source ? sourceState(source) : state("never", {text: "not crawled"})),
-    make("small", {}, again ? "shown above" : crawled ? make("span", {}, "crawled ", ago(crawled)) : "never crawled"));
+  return make("a", {class: "card", href: path("t", name_)}, make("div", {}, icon("source"), make("strong", {}, name(name_))),
+    make("small", {}, source ? sourceState(source) : state("never", {text: "not crawled"}), again ? ", shown above" : source?.freshness.crawled_at ? [", crawled ", crawledAgo(source.freshness, source.overdue_since)] : null));
 }
 
 /* Sources that no mirror writes to come first; what is left then is part of a ring, which begins at its first mirror. */
@@ -27,11 +27,10 @@ export function catalogGraph(mirrors, syncState, sources) {
     const again = drawn.has(source);
     drawn.add(source);
     const below = again ? [] : mirrors.filter(mirror => mirror.from === source);
-    const items = below.map(mirror => make("li", {}, make("div", {class: "via"}, icon("mirror", {label: "by mirror"}), link("mirrors", mirror.name), syncState(mirror)), branch(mirror.to)));
+    const items = below.map(mirror => make("li", {}, via([icon("mirror", {label: "by mirror"}), link("mirrors", mirror.name)], syncState(mirror)), branch(mirror.to)));
     return [card(source, sources.get(source), again), items.length ? make("ul", {}, items) : null];
   };
   const items = roots(mirrors).map(source => (drawn.has(source) ? null : make("li", {}, branch(source))));
   const text = `${plural(mirrors.length, "mirror")} between ${plural(drawn.size, "catalog")}`;
-  return panel("Catalogs", {note: text}, make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Catalogs, scrolls sideways"},
-    make("ul", {class: "flow", "aria-label": `From origins to targets: ${text}`}, items)));
+  return panel("Catalogs", {note: text}, flow("Catalogs", "From origins to targets", text, items));
 }

@@ -3,6 +3,7 @@
 import {icon, lastName, make, name, splitId} from "../dom.js";
 import {ago, plural, state, words} from "../format.js";
 import {empty, link, note, panel, path} from "../parts.js";
+import {flow, via} from "./flow.js";
 
 /* Where a table is inside its source. */
 const inner = id => splitId(id).slice(1).join(" › ") || lastName(id);
@@ -10,8 +11,8 @@ const inner = id => splitId(id).slice(1).join(" › ") || lastName(id);
 function card(entry, {here, drifted, odd}) {
   const problem = entry.planned ? state(entry.planned.refused ? "held" : "pending", {text: entry.planned.refused ? "not copied" : "planned"}) : !entry.is_declared ? state("missing", {text: "not in its catalog"}) : drifted ? state("drifted", {text: plural(drifted, "difference")}) :
     odd ? state("drifted", {text: odd}) : entry.state ? state(entry.state) : state("unverified", {text: "no location"});
-  const heading = make("div", {}, icon("source"), make("strong", {}, name(entry.source)), problem);
-  const content = [heading, make("small", {class: "where", title: inner(entry.id)}, make("bdi", {}, name(inner(entry.id), {long: 80})), here ? " (this)" : null), entry.location ? make("small", {class: "mono", title: entry.location}, name(entry.location)) : null];
+  const heading = make("div", {}, icon("source"), make("strong", {}, name(entry.source)), here ? make("span", {class: "q", text: "(this)"}) : null, problem);
+  const content = [heading, make("small", {class: "where", title: inner(entry.id)}, make("bdi", {}, name(inner(entry.id), {long: 80}))), entry.location ? make("small", {class: "mono", title: entry.location}, name(entry.location)) : null];
   if (entry.planned) return make("div", {class: "card"}, content);
   return here ? make("div", {class: "card here", "aria-current": "true"}, content) : make("a", {class: "card", href: path("t", entry.id)}, content);
 }
@@ -24,8 +25,8 @@ function mirrorState(edge, id, why) {
   return part.plan === null ? state("never", {text: "no plan yet"}) : part.reason ? state("held", {text: words(part.reason)}) : part.next.startsWith("nothing") ? state("ok", {text: "in sync"}) : state("pending");
 }
 
-const via = (edge, id, why) => make("div", {class: "via"}, icon("mirror", {label: edge.updated_at ? "copied by mirror" : "would be copied by mirror"}), link("mirrors", edge.mirror),
-  mirrorState(edge, id, why), edge.updated_at ? ago(edge.updated_at) : null);
+const copied = (edge, id, why) => via([icon("mirror", {label: edge.updated_at ? "copied by mirror" : "would be copied by mirror"}), link("mirrors", edge.mirror)],
+  [mirrorState(edge, id, why), edge.updated_at ? ago(edge.updated_at) : null]);
 
 /* Copies that a mirror would make, and that the ledger does not have: planned, or refused and held. */
 const planned = (graph, why) => why.parts.filter(part => part.role === "origin" && part.other && !part.in_ledger && !graph.mirrored.some(edge => edge.mirror === part.mirror && edge.target === part.other))
@@ -44,7 +45,7 @@ export function graphPanel(graph, why, {drift, odd}) {
     shown.add(id);
     const entry = tables.get(id) ?? {id, source: splitId(id)[0], planned: edge};
     const below = edges.filter(edge => edge.origin === id && !drawn(edge.target));
-    const children = below.map(edge => (drawn(edge.target) ? null : make("li", {class: waiting.includes(edge) ? "planned" : null}, via(edge, graph.id, why), branch(edge.target, edge))));
+    const children = below.map(edge => (drawn(edge.target) ? null : make("li", {class: waiting.includes(edge) ? "planned" : null}, copied(edge, graph.id, why), branch(edge.target, edge))));
     return [card(entry, {here: id === graph.id, drifted: between(id), odd: odd.get(id)}), children.some(Boolean) ? make("ul", {}, children) : null];
   };
   // Roots first; what is left then is part of a ring, which begins at its first table.
@@ -53,6 +54,6 @@ export function graphPanel(graph, why, {drift, odd}) {
   const alone = roots.length - origins, made = `${plural(origins, "origin")}, ${plural(copies, "copy", "copies")} by ${plural(new Set(graph.mirrored.map(edge => edge.mirror)).size, "mirror")}`;
   const text = !copies ? `${plural(alone, "declaration")}, no copy` : alone ? `${made}, ${plural(alone, "other declaration")}` : made;
   return panel("Origins and copies", {note: text}, graph.is_complete ? null : note("warn", `The graph is larger: only the first ${graph.tables.length} tables are shown.`),
-    make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": "Origins and copies, scrolls sideways"}, make("ul", {class: "flow", "aria-label": `From origins to copies: ${text}`}, items)),
+    flow("Origins and copies", "From origins to copies", text, items),
     why.parts.length || copies ? null : empty("No mirror has this table", null, {state: "skipped"}));
 }

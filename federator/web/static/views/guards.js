@@ -10,9 +10,13 @@ function measured(guard) {
   return make("p", {class: "small q", text: guard.limit === null ? count(guard.measured) : `${count(guard.measured)}; the limit is ${count(guard.limit)}`});
 }
 
+// A share and its limit, which the meter of the guard shows: "4 of 9 tables removed or moved within 24 h, max_delete_percent is 20".
+const SHARE = /^[\d,]+ of [\d,]+ (?<what>.*), (?<setting>\w+) is [\d.]+$/;
+
 function heldItem(hold, guards) {
-  const guard = guards.find(each => each.guard === hold.guard && each.limit !== null);
-  return make("li", {}, make("div", {class: "grow"}, state("held", {text: `${hold.guard}: ${hold.detail}`}), guard ? measured(guard) : null));
+  const guard = guards.find(each => each.guard === hold.guard && each.total), {what, setting} = SHARE.exec(hold.detail)?.groups ?? {};
+  const content = guard && what ? [state("held", {text: what[0].toUpperCase() + what.slice(1)}), meter(guard.measured, guard.total, guard.limit, setting)] : state("held", {text: `${hold.guard}: ${hold.detail}`});
+  return make("li", {}, make("div", {class: "grow"}, content));
 }
 
 export function heldPanel({state: current, plan}) {

@@ -6,7 +6,7 @@ import {ago, count, counted, state} from "../format.js";
 import {empty, link, path, table} from "../parts.js";
 import {catalogGraph} from "./catalogs.js";
 import {OPEN, planLink, remaining, total} from "./plans.js";
-import {brokenTables, readJobs, scheduleOf} from "./sources.js";
+import {brokenTables, readJobs, nextRun} from "./sources.js";
 
 /* The changes of its newest plan that can still be made, by action. None if there are none. */
 function pendingChanges({last_plan: plan}) {
@@ -47,7 +47,7 @@ export function healthState(mirror, sources) {
   return overdue.length || broken.length ? state(overdue.length ? "stale" : "warn", {text: [...overdue, ...broken].join(", ")}) : state("ok", {text: "healthy"});
 }
 
-const COLUMNS = [["Mirror"], ["From, to", "full"], ["Sync", "full"], ["Health", "long"], ["Tables", "n"], ["Pending"], ["Schedule"], ["Last run"]];
+const COLUMNS = [["Mirror"], ["From, to", "full"], ["Sync", "full"], ["Health", "long"], ["Tables", "n"], ["Pending", "full"], ["Next run"], ["Last run"]];
 
 function pendingCell(mirror) {
   const left = pendingChanges(mirror);
@@ -55,7 +55,7 @@ function pendingCell(mirror) {
 }
 
 const cellsOf = (sources, jobs) => mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror, sources), count(mirror.tables),
-  pendingCell(mirror), scheduleOf(mirror.schedule, jobs.get(`sync:${mirror.name}`)), mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
+  pendingCell(mirror), nextRun(mirror.schedule, jobs.get(`sync:${mirror.name}`)), mirror.last_run ? make("a", {href: path("runs", mirror.last_run.id), class: "nw"}, ago(mirror.last_run.started_at)) : "never"];
 
 export async function show({signal}) {
   const [{mirrors}, overview, jobs] = await Promise.all([get("/api/v1/mirrors", signal), readOverview(signal), readJobs(signal)]), sources = sourcesByName(overview);

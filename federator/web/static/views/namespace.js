@@ -9,13 +9,18 @@ import {heading} from "./heading.js";
 import {crawlButton} from "./sources.js";
 
 /* Each column with its class and its order in the API. @type {[string, string, string?][]} */
-const COLUMNS = [["Name", "name"], ["State", "", "state"], ["Rows", "n", "rows"], ["Size", "n", "size"], ["Last write", "nw", "written"], ["Location", "name"]];
+const COLUMNS = [["Name", "name"], ["State", "", "state"], ["Rows", "n", "rows"], ["Size", "n", "size"], ["Last write", "nw", "written"], ["Location", "name wide"]];
 const SHAPES = {namespace: "namespace", source: "source"};
 const AT_ONCE = 50;
 
-function cellsOf(node) {
+/**
+ * @param {any} node
+ * @param {Set<string>} clashes ids of objects whose names are too alike
+ */
+function cellsOf(node, clashes) {
   const holds = node.kind === "namespace", address = path("t", node.id) + (holds ? "?kind=namespace" : ""), {stored} = node;
-  const odd = ["namespace", "table"].includes(node.kind) ? null : make("span", {class: "tag warn", text: words(node.kind)});
+  const odd = [["namespace", "table"].includes(node.kind) ? null : make("span", {class: "tag warn", text: words(node.kind)}),
+    clashes.has(node.id) ? make("span", {class: "tag warn", title: "Another name here differs only in case", text: "name clash"}) : null];
   return [make("span", {}, icon(SHAPES[node.kind] ?? "table"), make("a", {href: address}, name(node.name)), odd),
     holds ? (node.coverage ? state(node.coverage, {text: node.coverage === "complete" ? "listed" : undefined}) : null) : state(node.verified ?? "unverified"),
     stored && stored.rows !== null ? count(stored.rows) : null, size(stored?.size), stored?.written_at ? ago(stored.written_at) : null,
@@ -44,14 +49,15 @@ function sortable(list, sort) {
  */
 export async function childrenPanel(id, signal, sort = "") {
   const shown = asOf() ? {} : {with: "verified", sort};
-  const address = cursor => query("/api/v1/tree", {path: id, limit: AT_ONCE, ...shown, cursor}), page = await get(address(), signal);
+  const address = cursor => query("/api/v1/tree", {path: id, limit: AT_ONCE, ...shown, cursor}), [page, alike] = await Promise.all([get(address(), signal), asOf() ? null : find(query("/api/v1/drift", {below: id, kind: "name_clash", limit: 1000}), signal)]);
+  const clashes = new Set((alike?.drift ?? []).flatMap(item => [item.subject, item.other]));
   // Namespaces have a name and a state only.
   const columns = !page.next && page.nodes.every(node => node.kind === "namespace") ? COLUMNS.slice(0, 2) : COLUMNS;
-  const list = table(columns, page.nodes.map(node => cellsOf(node).slice(0, columns.length)), "Contents"), body = getElement(list, "tbody");
+  const list = table(columns, page.nodes.map(node => cellsOf(node, clashes).slice(0, columns.length)), "Contents"), body = getElement(list, "tbody");
   if (!asOf()) sortable(list, sort);
   const following = more(page.next, async cursor => {
     const next = await get(address(cursor), signal);
-    body.append(...next.nodes.map(node => tableRow(COLUMNS, cellsOf(node))));
+    body.append(...next.nodes.map(node => tableRow(COLUMNS, cellsOf(node, clashes))));
     return next.next;
   });
   return {page, element: panel("Contents", {}, page.nodes.length ? list : empty("Empty", "The last crawl listed nothing here."), following)};

@@ -4,12 +4,12 @@ import {find, get} from "../api.js";
 import {bar, barKey, crawlStrip, growth, sumByDay, tablesByDay} from "../charts.js";
 import {make} from "../dom.js";
 import {ago, count, plural, state} from "../format.js";
-import {empty, link, panel, rows, table} from "../parts.js";
+import {crawledAgo, empty, link, panel, rows, table} from "../parts.js";
 import {changeRow} from "./changes.js";
-import {crawlButton, sourceState} from "./sources.js";
+import {crawlButton, nextRun, sourceState} from "./sources.js";
 
 const KINDS = [["plan", "Plans"], ["source", "Sources"], ["tables", "Tables"], ["drift", "Drift"]];
-const SOURCES = [["Source"], ["Kind", "drop"], ["State", "full"], ["Crawled"], ["30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Growth", "growth drop"], ["Not read", "n"], ["Schedule", "drop"]];
+const SOURCES = [["Source"], ["Kind", "drop"], ["State", "full"], ["Crawled"], ["30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Growth", "growth drop"], ["Not read", "n"], ["Next crawl"]];
 
 function figure(title, value, detail, graph) {
   return make("div", {}, make("dt", {text: title}), make("dd", {}, value, detail ? make("small", {}, detail) : null), graph ? make("dd", {class: "fig"}, graph) : null);
@@ -43,8 +43,8 @@ function attention(overview) {
 
 const cellsOf = series => source => {
   const days = series.get(source.name);
-  return [link("t", source.name), source.impl, sourceState(source), ago(source.freshness.crawled_at), days ? crawlStrip(days) : null, bar(source.states), count(source.tables),
-    days ? growth(tablesByDay(days), source.name) : null, source.failed_namespaces ? state("partial", {text: count(source.failed_namespaces)}) : "0", source.schedule ?? "by hand"];
+  return [link("t", source.name), source.impl, sourceState(source), crawledAgo(source.freshness, source.overdue_since), days ? crawlStrip(days) : null, bar(source.states), count(source.tables),
+    days ? growth(tablesByDay(days), source.name) : null, source.failed_namespaces ? state("partial", {text: count(source.failed_namespaces)}) : "0", nextRun(source.schedule, source.job)];
 };
 
 export async function show({signal}) {
@@ -57,6 +57,6 @@ export async function show({signal}) {
   return {title: "Overview", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Overview"}), make("p", {class: "q", text: `${plural(overview.tables, "table")} in ${plural(overview.sources.length, "source")}`}),
     make("div", {class: "acts"}, crawlButton("Crawl all sources"))), figures(overview, series),
   make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "one day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
-    recent.length ? make("ol", {class: "rows log"}, recent.map(changeRow)) : empty("No change in the last day"))),
+    recent.length ? make("ol", {class: "rows log"}, recent.map(item => changeRow(item))) : empty("No change in the last day"))),
   panel("Sources", {more: barKey()}, overview.sources.length ? table(SOURCES, overview.sources.map(cellsOf(series)), "Sources") : empty("No source is configured", "Add one with: federator init"))]};
 }

@@ -1,7 +1,7 @@
 // What must hold when the changes of a plan are applied, and whether it still does.
 import {make, name} from "../dom.js";
-import {ago, count, plural, state} from "../format.js";
-import {panel} from "../parts.js";
+import {count, plural, state} from "../format.js";
+import {crawledAgo, panel} from "../parts.js";
 import {openChanges, REMOVALS} from "./decision.js";
 import {OPEN} from "./plans.js";
 
@@ -9,7 +9,7 @@ import {OPEN} from "./plans.js";
 function sourceItem(fresh, planned) {
   const isSame = fresh.revision === planned;
   return make("li", {}, make("div", {class: "grow"}, state(fresh.state !== "ok" ? fresh.state : isSame ? "ok" : "outdated"), " ", name(fresh.source), make("p", {class: "small q"},
-    isSame ? `at revision ${count(planned)}, as planned` : `at revision ${count(fresh.revision)}, planned from ${count(planned)}: what moved since is skipped`, ", crawled ", ago(fresh.crawled_at))));
+    isSame ? `at revision ${count(planned)}, as planned` : `at revision ${count(fresh.revision)}, planned from ${count(planned)}: what moved since is skipped`, ", crawled ", crawledAgo(fresh))));
 }
 
 /**

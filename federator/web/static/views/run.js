@@ -2,7 +2,7 @@
 import {find, follow, get, send} from "../api.js";
 import {make, makeSvg, name} from "../dom.js";
 import {ago, count, counted, duration, state, toneOf, words} from "../format.js";
-import {button, empty, freshness, needing, note, pairs, panel, table} from "../parts.js";
+import {button, empty, figures, freshness, needing, note, panel, table} from "../parts.js";
 import {announce, attempt} from "../router.js";
 import {planLink} from "./plans.js";
 import {took} from "./runs.js";
@@ -45,9 +45,19 @@ function content(run, usual) {
     count(part.failed_namespaces), part.message]);
   const writes = run.writes && Object.keys(run.writes).length ? counted(run.writes) : null;
   return [run.error ? note("bad", make("strong", {text: "Error: "}), run.error) : null,
-    panel("Progress", {}, pairs([["State", state(run.state)], ["By", `${run.actor} (${run.trigger})`], ["Started", ago(run.started_at)],
-      ["Ended", run.finished_at ? ago(run.finished_at) : null], ["Took", took(run)], ["Writes", writes]]), run.progress && !run.stages.length ? make("pre", {text: run.progress, tabindex: "0"}) : null), stagePanel(run, usual),
+    figures([["State", state(run.state)], ["By", make("span", {}, name(run.actor), make("small", {text: ` ${run.trigger}`}))], ["Started", ago(run.started_at)], ["Took", took(run)], ["Writes", writes]]),
+    run.progress && !run.stages.length ? make("pre", {text: run.progress, tabindex: "0"}) : null, stagePanel(run, usual),
     sources.length ? panel("Sources", {}, table(SOURCES, sources, "Sources of the run")) : null, freshness(run.freshness)].filter(part => part !== null);
+}
+
+/* Say what a cancellation does before it is requested. */
+function confirmCancel(kind, cancel) {
+  const dialog = make("dialog", {"aria-labelledby": "cancel-title", onclose: () => { dialog.remove(); if (dialog.returnValue) cancel(); }}, make("form", {class: "pad stack", method: "dialog"},
+    make("h2", {class: "big", id: "cancel-title", text: `Cancel the ${words(kind)}?`}),
+    make("p", {text: "It stops before its next write. What it has written stays, and a write in progress ends. What it has read and not published is left out."}),
+    make("div", {class: "ends"}, make("button", {class: "btn", value: "", text: "Let it run"}), make("button", {class: "btn danger", value: "cancel", text: "Cancel the run"}))));
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 export async function show({argument: id, signal}) {
@@ -57,10 +67,10 @@ export async function show({argument: id, signal}) {
   learn(run.stages);
   const into = make("div", {id: "run", class: "stack"}, content(run, usual)), writes = make("div", {class: "stack"});
   const badge = make("span", {}, state(run.state, {tag: true}));
-  const cancel = needing("operator", button("Cancel", () => attempt(async () => {
+  const cancel = needing("operator", button("Cancel", () => confirmCancel(run.kind, () => attempt(async () => {
     await send("POST", `/api/v1/runs/${key}/cancel`);
     announce("Cancellation requested: the run stops before its next write.");
-  }), {kind: "danger", shape: "stop", hidden: run.state !== "running"}));
+  })), {kind: "danger", shape: "stop", hidden: run.state !== "running"}));
   const showWrites = async () => {
     const [whole, plans] = await Promise.all([get(`/api/v1/runs/${key}`, signal), find(`/api/v1/plans?run=${key}`, signal)]);
     const lines = whole.changes.map(change);

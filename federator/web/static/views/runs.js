@@ -21,7 +21,7 @@ const SHOWN = 3;
 
 /* What a run is about, and why it did not succeed. */
 function aboutOf(run) {
-  const problem = run.problem && sentences(run.problem), hidden = run.subjects.length - SHOWN;
+  const problem = run.problem && sentences(run.subjects.length === 1 ? run.problem.replace(`${run.subjects[0]}: `, "") : run.problem), hidden = run.subjects.length - SHOWN;
   if (!problem && !run.subjects.length) return null;
   return make("div", {}, run.subjects.slice(0, SHOWN).map((subject, at) => [at ? ", " : "", name(subject)]), hidden > 0 ? ` and ${hidden} more` : null,
     problem ? make("small", {class: "lacking short", title: problem, text: problem}) : null);
@@ -29,9 +29,12 @@ function aboutOf(run) {
 
 const cellsOf = run => [runLink(run.id), words(run.kind), aboutOf(run), state(run.state), make("bdi", {text: run.actor}), ago(run.started_at), took(run)];
 
-/* The newest runs about a source or a mirror, each with the reason if it did not succeed. */
-export async function latestRuns(subject, signal) {
-  const {runs} = await get(query("/api/v1/runs", {subject, limit: 5}), signal), all = make("a", {class: "link", href: `${UI}/runs?${new URLSearchParams({subject})}`, text: "All of its runs"});
+/** The newest runs about a source or a mirror. @returns {Promise<any[]>} */
+export const readLatestRuns = async (subject, signal) => (await get(query("/api/v1/runs", {subject, limit: 5}), signal)).runs;
+
+/* The same as a list, each with the reason if it did not succeed. */
+export function runsPanel(subject, runs) {
+  const all = make("a", {class: "link", href: `${UI}/runs?${new URLSearchParams({subject})}`, text: "All of its runs"});
   return panel("Latest runs", {more: runs.length ? all : null}, runs.length ? rows(runs.map(run => ({state: run.state, time: run.started_at, detail: run.problem && sentences(run.problem.replace(`${subject}: `, "")),
     title: make("span", {}, make("a", {href: path("runs", run.id), text: `${words(run.kind)}: ${words(run.state)}`}), make("span", {class: "q"}, " by ", name(run.actor), run.finished_at ? `, took ${took(run)}` : null))})), "rows log") : empty("No run yet"));
 }

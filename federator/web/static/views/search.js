@@ -19,8 +19,11 @@ const without = (text, token) => text.replace(FIELD_TERM, each => (each === toke
 
 const tables = number => `${number} ${number === "1" ? "table" : "tables"}`;
 
+// The marks of mirrors name the origin of each copy: they tell nothing where something else matches, too.
+const isMark = part => part.field === "property" && part.key?.startsWith("federator.");
+
 export function hit(node) {
-  const parts = node.match?.parts ?? [], of = field => parts.filter(part => part.field === field);
+  const all = node.match?.parts ?? [], parts = all.every(isMark) ? all : all.filter(part => !isMark(part)), of = field => parts.filter(part => part.field === field);
   const levels = Object.fromEntries(of("namespace").map(part => [part.key, part.ranges])), location = of("location")[0];
   const others = parts.filter(part => !SHOWN.includes(part.field)).slice(0, 4);
   return make("li", {class: "hit"}, make("div", {class: "name"}, icon("table"), make("a", {href: path("t", node.id)}, name(node.name, {ranges: of("name")[0]?.ranges ?? []}))),

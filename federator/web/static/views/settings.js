@@ -1,13 +1,13 @@
 // Tokens, jobs and notifications, with the actions that the role allows.
-import {find, get, send} from "../api.js";
+import {find, get, readPerson, send} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, state, until} from "../format.js";
-import {button, empty, needing, panel, table} from "../parts.js";
+import {button, copyButton, empty, needing, pairs, panel, table} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
 import {runLink} from "./runs.js";
 import {tokensPanel} from "./tokens.js";
 
-const JOBS = [["Job"], ["Schedule"], ["State"], ["Last start"], ["Next"], ["Run"], ["Actions"]];
+const JOBS = [["Job"], ["Schedule"], ["State"], ["Last start"], ["Next"], ["Run", "full"], ["Actions", "full"]];
 const NOTIFICATIONS = [["Channel"], ["State"], ["Severity"], ["Notices", "n"], ["Attempts", "n"], ["Created"], ["Error", "long"], ["Action"]];
 
 function jobCells(job) {
@@ -30,10 +30,11 @@ function notificationCells(item) {
 }
 
 export async function show({signal}) {
-  const [jobs, notifications, tokens] = await Promise.all([get("/api/v1/jobs", signal), find("/api/v1/notifications", signal), tokensPanel(signal)]);
-  const sent = notifications?.notifications ?? [];
+  const [jobs, notifications, tokens, person] = await Promise.all([get("/api/v1/jobs", signal), find("/api/v1/notifications", signal), tokensPanel(signal), readPerson()]);
+  const sent = notifications?.notifications ?? [], address = `${location.origin}/api/v1`;
   return {title: "Settings", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Settings"})), make("div", {class: "stack"},
     panel("Jobs", {}, jobs.jobs.length ? table(JOBS, jobs.jobs.map(jobCells), "Jobs") : empty("No job is scheduled", "A schedule in the configuration makes one.")),
     panel("Notifications", {}, notifications === null ? empty("You may not see these", "They need the role operator and the scope *.", {state: "denied"})
-      : sent.length ? table(NOTIFICATIONS, sent.map(notificationCells), "Notifications") : empty("No notification was sent")), tokens)]};
+      : sent.length ? table(NOTIFICATIONS, sent.map(notificationCells), "Notifications") : empty("No notification was sent")), tokens,
+    panel("About", {}, pairs([["Version", person.version], ["API", make("span", {}, make("code", {text: address}), copyButton(address, "address"))], ["Documentation", make("a", {class: "link", href: "/docs", text: "of the API"})], ["Your role", person.role], ["Your scopes", name(person.scopes.join(", "))]])))]};
 }

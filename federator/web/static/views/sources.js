@@ -4,7 +4,7 @@ import {readOverview} from "../attention.js";
 import {bar, barKey} from "../charts.js";
 import {make} from "../dom.js";
 import {ago, count, state, until} from "../format.js";
-import {button, empty, link, needing, panel, sentences, table} from "../parts.js";
+import {button, crawledAgo, empty, link, needing, panel, sentences, table, UI} from "../parts.js";
 import {attempt} from "../router.js";
 
 /* A button that requests a crawl: of all sources, or as the request's further fields say. */
@@ -34,16 +34,27 @@ export function sourceState(source, {tag = false} = {}) {
 /* The jobs by their names, such as crawl:SOURCE. @returns {Promise<Map<string, any>>} */
 export const readJobs = async signal => new Map((await get("/api/v1/jobs?limit=1000", signal)).jobs.map(job => [job.name, job]));
 
-/* A schedule, and when it is due next. */
-export const scheduleOf = (schedule, job) => make("span", {}, schedule || "by hand", job?.paused ? [" ", state("paused")] : job?.next_at ? make("small", {class: "lacking"}, until(job.next_at)) : null);
+/* When a job is due next: its schedule, if it has no time. */
+export const nextRun = (schedule, job) => (job?.paused ? state("paused") : job?.next_at ? until(job.next_at) : schedule || "by hand");
 
-const COLUMNS = [["Source"], ["Kind"], ["State", "full"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Not read", "n"], ["Schedule"], ["Note", "long"]];
+/* What needs attention about a source, if something does. */
+export const attentionTo = (overview, source) => overview.attention.find(item => item.kind === "source" && item.subject === source);
+
+/* The state of a source; if it needs attention, since when. */
+const stateSince = (source, item) => make("div", {}, sourceState(source), item?.since ? make("small", {class: "lacking"}, "since ", ago(item.since)) : null);
+
+/* What the last crawl said; if it did not go well, a way to the runs. */
+const noteOf = ({name, freshness: {message, state}}) => (message ? make("div", {}, make("p", {text: sentences(message.replace(`${name}: `, ""))}), state === "ok" ? null : make("p", {}, make("a", {href: `${UI}/runs?${new URLSearchParams({subject: name})}`, text: "Its runs"}))) : null);
+
+const COLUMNS = [["Source"], ["Kind"], ["State", "full"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Not read", "n"], ["Next crawl"], ["Note", "long"]];
 
 export async function show({signal}) {
-  const [{sources}, jobs] = await Promise.all([readOverview(signal), readJobs(signal)]);
-  const cells = sources.map(source => [link("t", source.name), source.impl, sourceState(source), ago(source.freshness.crawled_at), bar(source.states), count(source.tables),
-    count(source.failed_namespaces), scheduleOf(source.schedule, jobs.get(`crawl:${source.name}`)), source.freshness.message ? sentences(source.freshness.message) : null]);
-  const body = sources.length ? panel("All sources", {note: count(sources.length), more: barKey()}, table(COLUMNS, cells, "Sources"))
+  const overview = await readOverview(signal), {sources} = overview;
+  const cells = sources.map(source => [link("t", source.name), source.impl, stateSince(source, attentionTo(overview, source.name)), crawledAgo(source.freshness, source.overdue_since), bar(source.states), count(source.tables),
+    count(source.failed_namespaces), nextRun(source.schedule, source.job), noteOf(source)]);
+  // Without anything to note, there is no column for it.
+  const shown = sources.some(source => source.freshness.message) ? COLUMNS.length : COLUMNS.length - 1;
+  const body = sources.length ? panel("All sources", {note: count(sources.length), more: barKey()}, table(COLUMNS.slice(0, shown), cells.map(each => each.slice(0, shown)), "Sources"))
     : empty("No source is configured", "Add one with: federator init");
   return {title: "Sources", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Sources"}),
     make("div", {class: "acts"}, crawlButton("Crawl all sources"))), body]};

@@ -2,7 +2,7 @@
 import {find, get, query, readPerson} from "../api.js";
 import {make, name} from "../dom.js";
 import {ago, count, plural, size, state, words} from "../format.js";
-import {copyButton, empty, freshness, note, objectLink, pairs, panel, path, staleNote, table} from "../parts.js";
+import {copyButton, crawledAgo, empty, figures, freshness, note, objectLink, pairs, panel, path, staleNote, table} from "../parts.js";
 import {graphPanel} from "./declarations.js";
 import {driftRows} from "./drift.js";
 import {events, explanation} from "./explanation.js";
@@ -13,19 +13,15 @@ import {tabs} from "./tabs.js";
 import {verifyParts} from "./verify.js";
 import {versionsPanels} from "./versions.js";
 
-function figures(verified, dataset) {
+function numbersOf(verified, dataset) {
   const written = dataset?.verified?.changed_at;
-  const values = [["Version", verified.version], ["Rows", verified.rows === null ? null : count(verified.rows)], ["Size", size(dataset?.verified?.size)],
-    ["Fragments", verified.fragments === null ? null : count(verified.fragments)], ["Indices", dataset?.verified?.indices], ["Written", written ? ago(written) : null]];
-  const known = values.filter(([, value]) => value !== null && value !== undefined);
-  return known.length ? make("dl", {class: "figures thin"}, known.map(([title, value]) =>
-    make("div", {}, make("dt", {text: title}), make("dd", {}, value.nodeType ? value : String(value))))) : null;
+  return figures([["Version", verified.version], ["Rows", verified.rows === null ? null : count(verified.rows)], ["Size", size(dataset?.verified?.size)],
+    ["Fragments", verified.fragments === null ? null : count(verified.fragments)], ["Indices", dataset?.verified?.indices], ["Written", written ? ago(written) : null]]);
 }
 
 function verification(verified, unverifiable, since) {
   if (!verified) return panel("Verification", {}, empty(unverifiable ? "Not verified" : "Not verified yet", unverifiable ?? "The location was never opened.", {state: "unverified"}));
-  return panel("Verification", {}, pairs([["State", state(verified.state)], ["Note", verified.message], ["Version", verified.version],
-    ["Rows", verified.rows === null ? null : count(verified.rows)], ["Since", since ? ago(since) : null], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
+  return panel("Verification", {}, pairs([["State", state(verified.state)], ["Note", verified.message], ["Since", since ? ago(since) : null], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
 }
 
 /* What is odd about declarations of the location, by object id. */
@@ -43,7 +39,7 @@ function declarations(found, dataset, odd) {
   const differences = dataset.disagreements.map(each => make("li", {}, make("strong", {text: each.field}), ": ", each.sides.map((side, at) => [at ? " against " : "", side.map((id, nth) => [nth ? ", " : "", name(id)])])));
   return panel("Declarations", {note: `${plural(dataset.declarations.length, "declaration")} of one dataset`},
     differences.length ? note("warn", make("p", {text: "They disagree on:"}), make("ul", {}, differences)) : null,
-    table([["Declaration", "name"], ["Agreement"], ["Location", "name"]], body, "Declarations"),
+    table([["Declaration", "name"], ["Agreement", "fit"], ["Location", "name wide"]], body, "Declarations"),
     make("a", {class: "location", href: path("datasets", dataset.location)}, "Dataset ", name(dataset.location, {mono: true}), state(dataset.state)));
 }
 
@@ -73,7 +69,7 @@ export async function showTable(found, given, signal) {
     ["Native id", found.native_id], ["Format", dataset?.verified?.format], ["Since", `revision ${count(found.since_revision)}`]]));
   const listed = properties.length ? panel("Properties", {note: count(properties.length)}, table([["Property"], ["Value", "long"]], properties, "Properties")) : null;
   const views = [
-    {id: "overview", title: "Overview", content: () => [verified ? figures(verified, dataset) : null, graphPanel(graph, why, {drift: drifted.drift, odd}), make("div", {class: "cols"}, make("div", {class: "stack"}, declarations(found, dataset, odd),
+    {id: "overview", title: "Overview", content: () => [verified ? numbersOf(verified, dataset) : null, graphPanel(graph, why, {drift: drifted.drift, odd}), make("div", {class: "cols"}, make("div", {class: "stack"}, declarations(found, dataset, odd),
       panel("Drift", {note: drifted.drift.length ? count(drifted.drift.length) : null}, drifted.drift.length ? driftRows(drifted.drift) : empty("No drift is known", null, {state: "ok"})),
       why.history.length ? panel("Latest changes", {}, events(newest.slice(0, 5))) : null), make("div", {class: "stack"}, verification(verified, found.unverifiable, why.verified_since), about, listed))]},
     {id: "schema", title: "Schema", badge: differing ? `${differing} differ` : null, content: () => [schemaPanel(schema)]},
@@ -85,7 +81,7 @@ export async function showTable(found, given, signal) {
   return {nodes: [heading("table", found.id, state(verified?.state ?? "unverified", {tag: true}), drifted.drift.length ? state(drifted.drift.some(each => each.severity === "high") ? "high" : "drifted",
     {tag: true, text: `drift: ${count(drifted.drift.length)}`}) : null, verify.button),
   make("div", {class: "sub"}, make("span", {}, name(found.id, {mono: true}), copyButton(found.id, "id")),
-    found.location ? make("span", {}, name(found.location, {mono: true}), copyButton(found.location, "location")) : null, make("span", {}, "as crawled ", ago(found.freshness.crawled_at)),
+    found.location ? make("span", {}, name(found.location, {mono: true}), copyButton(found.location, "location")) : null, make("span", {}, "as crawled ", crawledAgo(found.freshness)),
     verified?.checked_at ? make("span", {}, "verified ", ago(verified.checked_at)) : null),
   verify.line,
   staleNote([found.freshness]), problem(found, why), ...tabs("About this table", views, given.get("tab")), freshness([found.freshness])]};
