@@ -32,7 +32,7 @@ def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str, co
     ``comment`` is kept with the plan and in the audit event.
     """
     with index.write() as connection:
-        stored = plans.get_plan(connection, digest)
+        stored = plans.lock_plan(connection, digest)
         if stored.state not in _DECIDABLE_STATES[decision]:
             raise StateError(
                 f"the plan {stored.digest[:12]} is {stored.state} and cannot be {decision}",

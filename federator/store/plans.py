@@ -153,6 +153,17 @@ def get_plan(connection: Connection, digest: str) -> StoredPlan:
     return StoredPlan(**rows[0])
 
 
+def lock_plan(connection: Connection, digest: str) -> StoredPlan:
+    """Return a plan as ``get_plan`` does, and let other decisions about its guarded set wait until the transaction ends."""
+    plan, p = get_plan(connection, digest), t.plan.c
+    same_set = and_(p.mirror == plan.mirror, p.guarded == plan.guarded)
+    # In one order, so that two decisions do not wait for each other. SQLite has one writer.
+    connection.execute(
+        select(p.digest).where(or_(p.digest == plan.digest, same_set)).order_by(p.digest).with_for_update()
+    ).all()
+    return get_plan(connection, plan.digest)
+
+
 def find_mirror(connection: Connection, digest: str) -> str | None:
     """Return the mirror of the plan with a complete digest, without reading its body. None if there is no such plan."""
     return connection.execute(select(t.plan.c.mirror).where(t.plan.c.digest == digest)).scalar()

@@ -202,6 +202,10 @@ def test_a_write_needs_the_origin_and_the_token_of_the_own_page(browser: Browser
     ):  # fmt: skip
         for url in ("/api/v1/runs", "/auth/logout", "/v1/table/lake%24sales%24orders/describe"):
             assert browser.ask(**{**write, "url": url}, headers=headers).status_code == 403, (url, headers)
+    for path, operations in browser.api.app.openapi()["paths"].items():
+        for method in operations.keys() - {"get"}:
+            response = browser.ask(method.upper(), re.sub(r"{\w+}", "x", path), headers={"Origin": ORIGIN}, content=b"{}")
+            assert response.status_code == 403, (method, path)
     assert browser.get("/api/v1/me").status_code == 200, "nobody was signed out"
     assert browser.ask(**write, headers=good).status_code == 202
     secret, _ = tokens.create_token(index, "ci", role="operator", scopes=EVERYTHING, lifetime=None, actor="tests")

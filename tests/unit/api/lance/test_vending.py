@@ -16,9 +16,13 @@ import lance.namespace
 import lancedb
 import pyarrow as pa
 import pytest
+import requests
 
+from federator.api import authentication, security_middleware
 from federator.audit import seal_pending
-from federator.store import audit_log
+from federator.model.scopes import Scopes
+from federator.store import audit_log, tokens
+from federator.vending import Vendors
 from tests.fixtures.enforcing_s3 import OWNER, ROLE, EnforcingS3, enforcing_s3
 from tests.fixtures.index_content import fill, table
 from tests.unit.api.lance.conftest import CALLER, Service, served
@@ -38,6 +42,15 @@ def bucket(store: EnforcingS3) -> str:
     return store.new_bucket()
 
 
+def source_of(store: EnforcingS3, bucket: str) -> dict[str, Any]:
+    storage = {
+        "endpoint": store.url, "allow_http": "true", "region": "us-east-1", "access_key_id": "${LAKE_KEY}",
+        "secret_access_key": "${LAKE_SECRET}", **CLIENT,
+    }  # fmt: skip
+    sts = {"role_arn": ROLE, "endpoint": store.url, "external_id": "agreed"}
+    return {"impl": "dir", "root": f"s3://{bucket}", "storage": storage, "vend": "sts", "sts": sts}
+
+
 @pytest.fixture
 def service(store: EnforcingS3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
@@ -45,13 +58,7 @@ def service(store: EnforcingS3, bucket: str, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("LAKE_KEY", OWNER["access_key_id"])
     monkeypatch.setenv("LAKE_SECRET", OWNER["secret_access_key"])
-    storage = {
-        "endpoint": store.url, "allow_http": "true", "region": "us-east-1", "access_key_id": "${LAKE_KEY}",
-        "secret_access_key": "${LAKE_SECRET}", **CLIENT,
-    }  # fmt: skip
-    sts = {"role_arn": ROLE, "endpoint": store.url, "external_id": "agreed"}
-    source = {"impl": "dir", "root": f"s3://{bucket}", "storage": storage, "vend": "sts", "sts": sts}
-    with served(tmp_path, {"s3": source}) as running:
+    with served(tmp_path, {"s3": source_of(store, bucket)}) as running:
         for name in ("orders", "salaries"):
             lance.write_dataset(ROWS, f"s3://{bucket}/{name}.lance", storage_options=store.owner_options)
         running.crawl("s3")
@@ -280,3 +287,35 @@ def test_a_failing_sts_is_an_error_and_not_a_response_without_credentials(servic
     description = describe(service, "viewer s3$orders")
     assert (description.status_code, description.json()["code"]) == (403, 15)
     assert vendings(service) == []
+
+
+def test_a_token_that_is_revoked_while_its_credentials_are_issued_gets_none(
+    store: EnforcingS3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An issuer may take half a minute, longer than a revocation needs."""
+    monkeypatch.setenv("LAKE_KEY", OWNER["access_key_id"])
+    monkeypatch.setenv("LAKE_SECRET", OWNER["secret_access_key"])
+    for module in (authentication, security_middleware):
+        monkeypatch.setattr(module, "CACHE_SECONDS", 0.0)
+    lance.write_dataset(ROWS, f"s3://{bucket}/orders.lance", storage_options=store.owner_options)
+    with served(tmp_path, {"s3": source_of(store, bucket)}, serve={"auth": "required"}) as service:
+        service.crawl("s3")
+        scopes = Scopes.parse(["s3"])
+        secret, _ = tokens.create_token(service.index, "ci", role="viewer", scopes=scopes, lifetime=None, actor="tests")
+        request = {
+            "url": f"{service.url}/v1/table/s3%24orders/describe",
+            "json": {},
+            "headers": {"x-api-key": secret},
+            "timeout": 60,
+        }
+        assert "aws_session_token" in requests.post(**request).json()["storage_options"]
+        issue = Vendors.issue
+
+        def issue_late(vendors: Vendors, *arguments: Any) -> Any:
+            issued = issue(vendors, *arguments)
+            tokens.revoke_token(service.index, "ci", actor="boss")
+            return issued
+
+        monkeypatch.setattr(Vendors, "issue", issue_late)
+        refused = requests.post(**request)
+    assert (refused.status_code, refused.json()["code"], "storage_options" in refused.json()) == (401, 16, False)
