@@ -19,10 +19,12 @@ from federator.settings import SourceSettings
 def require_own_paths(
     principal: Principal, source: SourceSettings, locations: Iterable[str], roots: Iterable[str] = ()
 ) -> None:
-    """Raise PermissionDenied if a location is a path of this host outside ``root`` and ``allowed_bases`` of the source, and outside of
-    ``roots``. Symbolic links are resolved. The user of this machine can read its files without the service, and is not limited.
+    """Raise PermissionDenied if a location is a path of this host outside ``root`` and ``allowed_bases`` of the source.
 
-    Raise InvalidInput for any location with control characters: a line break at its end is hardly ever meant, and hides in lists."""
+    ``roots`` are further locations that are allowed. Symbolic links are resolved. The user of this machine can read its files without
+    the service, and is not limited. Raise InvalidInput for any location with control characters: a line break at its end is hardly
+    ever meant, and hides in lists.
+    """
     locations = list(locations)
     for location in locations:
         if any(unicodedata.category(character) == "Cc" for character in location):

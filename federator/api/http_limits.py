@@ -74,7 +74,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._was_reading_paused = False
         self._unread_bytes = 0
-        self._is_full = False
+        self._is_pipeline_full = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
@@ -106,7 +106,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing() or self._is_full:
+        if self.transport.is_closing() or self._is_pipeline_full:
             return
         if self._is_reading_head:
             self._start_head_timer()
@@ -130,9 +130,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             # RFC 9112, 3.2: proxies and this service could act on different ones.
             path = self.url.partition(b"?")[0].decode("ascii", "replace")
             self._refuse_with_problem(path, 400, "Bad request", f"a request has one Host header, not {hosts}")
-        elif self._is_full or len(self.pipeline) >= MAX_PIPELINED:
+        elif self._is_pipeline_full or len(self.pipeline) >= MAX_PIPELINED:
             # The connection ends with the response to the newest request that waits.
-            self._is_full, self.cycle.keep_alive = True, False
+            self._is_pipeline_full, self.cycle.keep_alive = True, False
         else:
             self._use_host_of_target()
             scope: Any = self.scope
@@ -145,7 +145,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.headers[:] = [header for header in self.headers if header[0] != b"host"] + [(b"host", target[1])]
 
     def on_body(self, body: bytes) -> None:
-        if not (self.transport.is_closing() or self._is_full):
+        if not (self.transport.is_closing() or self._is_pipeline_full):
             super().on_body(body)
             self._body_bytes += len(body)
             self._was_reading_paused |= self.flow.read_paused
@@ -153,7 +153,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._is_reading_head, self._is_reading_body = True, False
         _stop_timer(self._unfinished_bodies, self)
-        if not (self.transport.is_closing() or self._is_full):
+        if not (self.transport.is_closing() or self._is_pipeline_full):
             super().on_message_complete()
 
     def _start_head_timer(self) -> None:

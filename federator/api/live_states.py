@@ -28,10 +28,10 @@ class LiveStates:
         self._versions = SharedReadings[_Version]()
         self._states = SharedReadings[tuple[_Version, LiveState]]()
 
-    async def get(self, viewer: Hashable, read: Callable[[], LiveState]) -> LiveState:
-        """Return the status of a viewer, which may be a few seconds old. ``read`` reads it; ``viewer`` names what it depends on."""
+    async def get(self, key: Hashable, read: Callable[[], LiveState]) -> LiveState:
+        """Return what ``read`` returns, which may be a few seconds old. Principals with the same ``key`` share it."""
         version = await self._versions.get("index", self._read_version, lambda _: POLL_SECONDS)
         _, state = await self._states.get(
-            viewer, lambda: (version, read()), lambda known: _CHANGED_SECONDS if known[0] != version else _QUIET_SECONDS
+            key, lambda: (version, read()), lambda known: _CHANGED_SECONDS if known[0] != version else _QUIET_SECONDS
         )
         return state

@@ -14,7 +14,7 @@ from fastapi import Header
 LastEventId = Annotated[str | None, Header(max_length=100, description="id of the last event that the client received")]
 #: the first line of a stream: a client that loses it connects again after this time
 RETRY = "retry: 2000\n\n"
-ALIVE_SECONDS = 15.0
+KEEP_ALIVE_SECONDS = 15.0
 
 
 def event_id(content: bytes) -> str:
@@ -23,19 +23,19 @@ def event_id(content: bytes) -> str:
 
 
 class SentEvents:
-    """What one stream has sent. ``alive`` is the text that it sends if it had nothing else to send for a while."""
+    """What one stream has sent. ``keep_alive`` is the text that it sends after ``KEEP_ALIVE_SECONDS`` without an event."""
 
-    def __init__(self, last_id: str | None, *, alive: str) -> None:
+    def __init__(self, last_id: str | None, *, keep_alive: str) -> None:
         self._last_id = last_id
-        self._alive = alive
+        self._keep_alive = keep_alive
         self._sent_at = time.monotonic()
 
     def format_next(self, kind: str, content: bytes) -> str | None:
-        """Return what to send now: an event if the content is not that of the last one, the sign of life, or None for nothing."""
+        """Return the text to send now. None: nothing, because the content is still that of the last event."""
         if (newest := event_id(content)) != self._last_id:
             text = f"id: {newest}\nevent: {kind}\ndata: {content.decode()}\n\n"
-        elif time.monotonic() - self._sent_at >= ALIVE_SECONDS:
-            text = self._alive
+        elif time.monotonic() - self._sent_at >= KEEP_ALIVE_SECONDS:
+            text = self._keep_alive
         else:
             return None
         self._last_id, self._sent_at = newest, time.monotonic()

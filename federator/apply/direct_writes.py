@@ -71,8 +71,10 @@ class WriteRequest:
             "request": mask_secrets(dict(self.request)),
             "affected": [[path_key(item.path), item.is_table] for item in self.affected],
         }  # fmt: skip
-        target = path_key(self.path)
-        return StoredIntent(op_id, op_id, "", NO_MIRROR, 0, self.action, self.source, target, change, writer=writer)
+        return StoredIntent(
+            op_id=op_id, run_id=op_id, plan="", mirror=NO_MIRROR, seq=0, action=self.action, target_source=self.source,
+            target_path=path_key(self.path), change=change, writer=writer,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,9 +197,10 @@ class Executor:
             return Outcome(change, OutcomeState.SKIPPED, ApplyCode.LEASE, LEASE_ENDS)
         preflight = self._preflight(connections)
         try:
-            blocker, saved = preflight.find_blocker(change), None
+            native_before = None
+            blocker = preflight.find_blocker(change)
             if blocker is None:
-                saved, blocker = preflight.save_native(change)
+                native_before, blocker = preflight.save_native(change)
         except CatalogError as error:
             return Outcome(
                 change,
@@ -207,7 +208,7 @@ class Executor:
                 error.code,
                 f"the target could not be observed before the change: {error.message}",
             )
-        intent = Intent(self.op_ids(), plan, number, change, saved)
+        intent = Intent(self.op_ids(), plan, number, change, native_before)
         return carry_out(
             self.journal, intent, lambda: self._remember(blocker or self._call_catalog(connections, intent, group))
         )
@@ -281,11 +282,9 @@ class Executor:
 
 
 def _took_effect(resolved: Outcome) -> bool:
-    """Tell whether the observation after an unreadable response shows that the call was carried out, or cannot exclude it.
-
-    A table that differs from the change's does not show it: the error then says more.
-    """
+    """Tell whether the observation after an unreadable response shows that the call was carried out, or cannot exclude it."""
+    if resolved.code is ApplyCode.NOT_MADE:
+        return False
+    # A table that differs from the change's is not its effect: the error of the call then says more.
     differs = isinstance(resolved.record, TableRecord) and resolved.ledger_digest is None
-    return resolved.code is not ApplyCode.NOT_MADE and not (
-        differs and resolved.state in (OutcomeState.DONE, OutcomeState.NEEDS_ADOPTION)
-    )
+    return not (differs and resolved.state in (OutcomeState.DONE, OutcomeState.NEEDS_ADOPTION))

@@ -11,7 +11,7 @@ import typer
 import federator
 from federator.cli.command_modules import LazyCommands
 from federator.cli.context import CONFIG, LOG_FORMAT, NO_PAGER, OUTPUT, QUIET, CommandGroup, GlobalOptions
-from federator.cli.errors import FAILED, INTERRUPTED, print_unexpected_error, print_usage_error
+from federator.cli.errors import INTERRUPTED, print_unexpected_error, print_usage_error
 from federator.cli.printer import flush, prepare_streams
 from federator.connector.call_deadline import has_abandoned_calls
 
@@ -30,7 +30,7 @@ class Root(CommandGroup):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         prepare_streams()
-        code = self._code(*args, **{**extra, "standalone_mode": False, "prog_name": "federator"})
+        code = self._run(*args, **{**extra, "standalone_mode": False, "prog_name": "federator"})
         flush()
         if has_abandoned_calls():
             # The libraries of these calls would wait for them at the end of the process.
@@ -45,7 +45,8 @@ class Root(CommandGroup):
                 error.message = f"No such command {args[0]!r}. Did you mean {name!r}?"
             raise
 
-    def _code(self, *args: Any, **extra: Any) -> int:
+    def _run(self, *args: Any, **extra: Any) -> int:
+        """Run the command and return the exit code."""
         try:
             return super().main(*args, **extra) or 0
         except typer.TyperException as error:
@@ -54,7 +55,7 @@ class Root(CommandGroup):
             sys.stderr.write("aborted\n")
             return INTERRUPTED
         except Exception as error:  # noqa: BLE001 - the outermost boundary: print one line instead of a traceback
-            return print_unexpected_error(error) or FAILED
+            return print_unexpected_error(error)
 
 
 app = typer.Typer(

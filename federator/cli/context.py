@@ -106,6 +106,10 @@ class Cli:
             flush()
             print_to_stderr(self.repeat_option(text))
 
+    def print_more(self, limit: int) -> None:
+        """Note that there are more entries than the ``limit`` allows."""
+        self.print_note(f"there are more; --limit {limit * 4} shows more of them")
+
     @contextmanager
     def index(self) -> Iterator[Index]:
         """The existing index. Raise StateError if there is none, or if its schema is not current."""

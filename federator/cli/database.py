@@ -24,7 +24,9 @@ def upgrade(cli: Cli) -> None:
     from federator.store import migrations
 
     with cli.unchecked_index() as index:
-        before = migrations.current_migration(index) if index.file is None or index.file.exists() else None
+        # Reading the migration would create the file of a new SQLite index.
+        is_new_file = index.file is not None and not index.file.exists()
+        before = None if is_new_file else migrations.current_migration(index)
         migrations.upgrade_schema(index)
         _print_migration(cli, index, before, migrations.current_migration(index))
 
@@ -55,12 +57,15 @@ def prune(
     else:
         columns = [
             Column("source"), Column("records removed", right=True), Column("listings removed", right=True),
-            Column("kept from revision", right=True), Column("of"),
+            Column("kept from revision", right=True), Column("published at"),
         ]  # fmt: skip
         rows = [
-            (p.source, f"{p.records:,}", f"{p.coverage:,}", p.horizon or 1, "" if p.since is None else format_time(p.since))
-            for p in result.pruned
-        ]
+            (
+                pruned.source, f"{pruned.records:,}", f"{pruned.coverage:,}", pruned.horizon or 1,
+                "" if pruned.since is None else format_time(pruned.since),
+            )
+            for pruned in result.pruned
+        ]  # fmt: skip
         cli.out.table(columns, rows)
     result_output.print_errors(cli, result)
     return result_output.exit_code(result)

@@ -81,7 +81,7 @@ def datasets(
         return
     cli.out.table(_COLUMNS, [(v.location, v.state.replace("_", " "), _format_names(v), _format_note(v)) for v in page.datasets])
     if page.next is not None:
-        cli.print_note(f"there are more; --limit {limit * 4} shows more of them")
+        cli.print_more(limit)
 
 
 def _print_datasets_at(cli: Cli, location: str | None, as_of: str, filters: DatasetFilter, *, limit: int) -> None:
@@ -94,7 +94,7 @@ def _print_datasets_at(cli: Cli, location: str | None, as_of: str, filters: Data
             aliases, source = cli.settings.location_aliases, filters.declared_in
             datasets, more = [history.get_dataset_at(index, location, aliases, snapshot, declared_in=source)], False
         else:
-            page = history.list_datasets_at(index, snapshot, **asdict(filters), limit=limit)
+            page = history.list_datasets_at(index, snapshot, filters, limit=limit)
             datasets, more = page.datasets, page.next is not None
     if cli.json:
         document = {"at": snapshot.at, "datasets": [asdict(view) for view in datasets], "more": more}
@@ -107,7 +107,7 @@ def _print_datasets_at(cli: Cli, location: str | None, as_of: str, filters: Data
         _COLUMNS, [(v.location, (v.state or "not kept").replace("_", " "), _format_names(v), _format_note(v)) for v in datasets]
     )
     if more:
-        cli.print_note(f"there are more; --limit {limit * 4} shows more of them")
+        cli.print_more(limit)
 
 
 def _format_names(view: Dataset | PastDataset) -> str:
@@ -191,7 +191,7 @@ def drift(
         return
     print_drift(cli.out, page)
     if len(findings) > limit:
-        cli.print_note(f"there are more; --limit {limit * 4} shows more of them")
+        cli.print_more(limit)
 
 
 def print_drift(out: Printer, findings: Sequence[DriftView]) -> None:
@@ -200,7 +200,17 @@ def print_drift(out: Printer, findings: Sequence[DriftView]) -> None:
     columns.append(Column("what", wide=True))
     out.table(
         columns,
-        [(s.severity, s.kind.replace("_", " "), s.subject, s.other, format_age(s.first_seen), s.detail) for s in findings],
+        [
+            (
+                drift.severity,
+                drift.kind.replace("_", " "),
+                drift.subject,
+                drift.other,
+                format_age(drift.first_seen),
+                drift.detail,
+            )
+            for drift in findings
+        ],
     )
 
 

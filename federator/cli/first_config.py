@@ -32,12 +32,18 @@ _TAIL = """\
 """
 
 
+#: keys without the prefix of the impl, and values as TOML
+Settings = tuple[tuple[str, str], ...]
+#: a comment, and the settings that it introduces
+SettingsGroup = tuple[str, Settings]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTemplate:
     """What ``init`` writes and asks for one connector.
 
-    ``key`` takes the address. ``required`` are other required settings, with the values of a fresh server. ``optional`` are groups of
-    commented settings, each with its comment. Keys have no prefix.
+    ``name`` is the first source's. ``init`` asks for the ``address``, with ``example`` as the default; ``key`` is its setting.
+    ``required`` are other required settings, with the values of a fresh server. ``optional`` ones are written as comments.
     """
 
     name: str
@@ -45,11 +51,11 @@ class SourceTemplate:
     address: str
     example: str
     key: str
-    required: tuple[tuple[str, str], ...] = ()
-    optional: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    required: Settings = ()
+    optional: tuple[SettingsGroup, ...] = ()
 
 
-_KERBEROS = (
+_KERBEROS: SettingsGroup = (
     "A metastore with Kerberos.",
     (
         ("client.auth", '"kerberos"'),
@@ -57,8 +63,8 @@ _KERBEROS = (
         ("client.kerberos.keytab", '"/etc/security/federator.keytab"'),
     ),
 )
-_HIVE_TLS = ("TLS.", (("client.tls.enabled", "true"), ("client.tls.ca-file", '"/etc/ssl/metastore.pem"')))
-_ROOT = ("Where tables are declared without a location of their own.", (("root", '"s3://lake"'),))
+_HIVE_TLS: SettingsGroup = ("TLS.", (("client.tls.enabled", "true"), ("client.tls.ca-file", '"/etc/ssl/metastore.pem"')))
+_ROOT: SettingsGroup = ("Where tables are declared without a location of their own.", (("root", '"s3://lake"'),))
 
 #: connector → template, in the order of the questions
 TEMPLATES = {
@@ -133,7 +139,7 @@ TEMPLATES = {
 }  # fmt: skip
 
 # How tables are opened, for every connector: catalogs give no credentials.
-_STORAGE = (
+_STORAGE: tuple[SettingsGroup, ...] = (
     ("Tables are opened with these options. Amazon S3, or a server like it.", (
         ("storage.region", '"us-west-2"'),
         ("storage.access_key_id", '"${S3_KEY_ID}"'),

@@ -10,6 +10,7 @@ import typer
 from federator.cli.context import Cli, command, create_group
 
 if TYPE_CHECKING:
+    from federator.settings import InstanceSettings
     from federator.store import Index
     from federator.store.deployment import Deployment
 
@@ -30,9 +31,9 @@ def confirm(cli: Cli) -> None:
     from federator.store import deployment
 
     with cli.index() as index:
-        state = deployment.confirm_site(index, cli.settings.instance, actor=getpass.getuser())
+        confirmed = deployment.confirm_site(index, cli.settings.instance, actor=getpass.getuser())
         audit.seal_pending(index)
-        _print_deployment(cli, index, state)
+        _print_deployment(cli, index, confirmed)
 
 
 def rotate(cli: Cli) -> None:
@@ -41,12 +42,12 @@ def rotate(cli: Cli) -> None:
     from federator.store import deployment
 
     with cli.index() as index:
-        state = deployment.rotate_fingerprint(index, cli.settings.instance, actor=getpass.getuser())
+        rotated = deployment.rotate_fingerprint(index, cli.settings.instance, actor=getpass.getuser())
         audit.seal_pending(index)
-        _print_deployment(cli, index, state)
-    if state.has_released(cli.settings.instance):
+        _print_deployment(cli, index, rotated)
+    if rotated.has_released(cli.settings.instance):
         cli.print_note(
-            f"hint: choose a new [instance] id in {cli.settings.path}: objects marked {state.released_instance!r} belong to the "
+            f"hint: choose a new [instance] id in {cli.settings.path}: objects marked {rotated.released_instance!r} belong to the "
             "deployment of the original index. No mirror writes until then"
         )
 
@@ -62,21 +63,21 @@ def _print_deployment(cli: Cli, index: Index, deployment: Deployment) -> None:
     if cli.json:
         cli.out.document(data)
         return
-    state = (
-        "a clone: mirrors do not write"
-        if deployment.is_clone
-        else "confirmed"
-        if deployment.confirmed_site
-        else "not confirmed yet"
-    )
-    if not deployment.is_clone and deployment.has_released(instance):
-        state = f"waiting for a new [instance] id: {deployment.released_instance} belongs to another deployment"
-    elif not deployment.is_clone and deployment.renamed(instance):
-        state = f"renamed: declarations are marked {deployment.instance}; mirrors do not write"
     cli.out.pairs([
-        ("instance", instance.id or "(none)"), ("fingerprint", deployment.fingerprint), ("index", data["index"]), ("state", state),
-        ("current place", deployment.current_site), ("confirmed for", deployment.confirmed_site or "(the first run confirms it)"),
+        ("instance", instance.id or "(none)"), ("fingerprint", deployment.fingerprint), ("index", index.address),
+        ("state", _describe_state(deployment, instance)), ("current place", deployment.current_site),
+        ("confirmed for", deployment.confirmed_site or "(the first run confirms it)"),
     ])  # fmt: skip
+
+
+def _describe_state(deployment: Deployment, instance: InstanceSettings) -> str:
+    if deployment.is_clone:
+        return "a clone: mirrors do not write"
+    if deployment.has_released(instance):
+        return f"waiting for a new [instance] id: {deployment.released_instance} belongs to another deployment"
+    if deployment.renamed(instance):
+        return f"renamed: declarations are marked {deployment.instance}; mirrors do not write"
+    return "confirmed" if deployment.confirmed_site else "not confirmed yet"
 
 
 def register(app: typer.Typer) -> None:

@@ -21,14 +21,14 @@ from federator.connector.errors import ConfigError, FederatorError
 from federator.runtime.shutdown import end_process_later, wake_main_thread
 from federator.runtime.text import first_line
 
-_ENDED = "ended at once; the next run resolves the open intents\n"
-
 if TYPE_CHECKING:
     from types import FrameType
 
     from federator.service import Federator
     from federator.settings import Settings
     from federator.stages.result import ProgressEvent
+
+_ENDED = "ended at once; the next run resolves the open intents\n"
 
 
 @contextmanager
@@ -40,16 +40,16 @@ def open_run(cli: Cli, *, spark: bool, settings: Settings | None = None) -> Iter
     from federator.service import Federator
 
     stop = threading.Event()
-    record_event = _logging(cli, run_settings)
+    record_event = _configure_logs(cli, run_settings)
     with (
         ProgressDisplay(quiet=cli.quiet or record_event is not None, stop=stop) as progress,
-        _signals(stop, progress) as signals,
+        _handle_interrupts(stop, progress) as interrupts,
     ):
         federator = Federator.open(run_settings, record_event or progress)
         federator.stop = stop
         try:
             if spark:
-                signals.watch(_start_spark(run_settings, progress), connect=run_settings.spark.is_connect)
+                interrupts.watch(_start_with_progress(run_settings, progress), connect=run_settings.spark.is_connect)
             yield federator
         except KeyboardInterrupt:
             stop.set()
@@ -58,11 +58,11 @@ def open_run(cli: Cli, *, spark: bool, settings: Settings | None = None) -> Iter
             federator.index.close()
         if stop.is_set():
             progress.print_parts(["stopped; the next run continues, and federator runs shows the state of this one"])
-            raise Interrupted(signals.code)
+            raise Interrupted(interrupts.code)
 
 
-def _logging(cli: Cli, settings: Settings) -> Callable[[ProgressEvent], None] | None:
-    """Return the function that logs progress events, if a log format is configured; else None, and only warnings are logged."""
+def _configure_logs(cli: Cli, settings: Settings) -> Callable[[ProgressEvent], None] | None:
+    """Configure the log, and return the function that logs progress events. None without a log format: only warnings are logged."""
     from federator import logs
 
     log_format = (
@@ -88,7 +88,7 @@ def _deliver_notifications(federator: Federator) -> None:
         sys.stderr.write(f"notifications are not sent yet: {first_line(error)}\n")
 
 
-def _start_spark(settings: Settings, progress: ProgressDisplay) -> Any:
+def _start_with_progress(settings: Settings, progress: ProgressDisplay) -> Any:
     from federator.stages.result import ProgressEvent
 
     started_at = time.monotonic()
@@ -116,7 +116,10 @@ def start_spark(settings: Settings) -> Any:
 
 
 class _InterruptHandler:
-    """The first Ctrl-C waits for calls in flight; the second one ends the process. SIGTERM waits ``GRACE_SECONDS``."""
+    """The first Ctrl-C waits for calls in flight; the second one ends the process. SIGTERM waits ``shutdown.GRACE_SECONDS``.
+
+    ``code`` is the exit code of the last signal. Set ``ended`` when the run has ended.
+    """
 
     def __init__(self, stop: threading.Event, progress: ProgressDisplay) -> None:
         self.code = INTERRUPTED
@@ -126,15 +129,15 @@ class _InterruptHandler:
         self._cancel: Callable[[], None] = lambda: None
 
     def watch(self, spark: Any, *, connect: bool) -> None:
-        """Also cancel Spark's jobs, and install the handlers again: the start of Spark has replaced them."""
+        """After a signal, also cancel Spark's jobs, and install the handlers again: the start of Spark has replaced them."""
         self._cancel = partial(_cancel_jobs, spark, connect=connect)
         self.install()
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._received)
+            signal.signal(number, self._handle)
 
-    def _received(self, number: int, _: FrameType | None) -> None:
+    def _handle(self, number: int, _: FrameType | None) -> None:
         self.code = 128 + number
         if self._stop.is_set():
             # Threads and Spark would delay a normal exit. The journal has all open intents, so nothing is lost.
@@ -157,15 +160,16 @@ class _InterruptHandler:
 
 
 @contextmanager
-def _signals(stop: threading.Event, progress: ProgressDisplay) -> Iterator[_InterruptHandler]:
+def _handle_interrupts(stop: threading.Event, progress: ProgressDisplay) -> Iterator[_InterruptHandler]:
+    """Set ``stop`` on Ctrl-C and SIGTERM, for a block."""
     previous_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    signals = _InterruptHandler(stop, progress)
-    signals.install()
+    interrupts = _InterruptHandler(stop, progress)
+    interrupts.install()
     try:
         with wake_main_thread():
-            yield signals
+            yield interrupts
     finally:
-        signals.ended.set()
+        interrupts.ended.set()
         for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 

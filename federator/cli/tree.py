@@ -11,7 +11,7 @@ from federator.cli import completion
 from federator.cli.context import Cli, command
 from federator.cli.merged_tree import TreeView, print_merged_tree
 from federator.cli.printer import Printer
-from federator.cli.table_output import list_refusals, print_table, print_table_at
+from federator.cli.table_output import print_table, print_table_at
 from federator.cli.terminal import Column
 from federator.connector.errors import CatalogError, InvalidInput
 
@@ -114,6 +114,7 @@ def show(
     """Show all details of one table or one source."""
     from federator.model import path_key
     from federator.views import tree as views
+    from federator.views.plans import list_table_refusals
 
     node = parse_path(path)
     with cli.index() as index:
@@ -132,7 +133,7 @@ def show(
                 ) from None
             raise
         origins = {name: mirror.origin for name, mirror in cli.settings.mirrors.items()}
-        refusals = list_refusals(index, origins, view.source, path_key(tuple(view.path)))
+        refusals = list_table_refusals(index, origins, view.source, path_key(tuple(view.path)))
     if cli.json:
         data = asdict(view)
         not_mirrored = [asdict(refusal) for refusal in refusals]

@@ -36,6 +36,7 @@ T = TypeVar("T")
 _CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS = 10, 30, 3
 # A store lists some thousands of directories per second.
 _LISTING_SECONDS = 600.0
+_S3_SCHEMES = ("s3", "s3a", "s3n")
 # A removal sends two requests, which must end within the time that leases give a write.
 _WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS = 5, 20
 
@@ -80,13 +81,16 @@ def open_storage(root: str, storage: Mapping[str, str], *, writes: bool = False)
     if is_local_root(root):
         return _open_local(root)
     scheme = root.partition("://")[0].lower()
-    if scheme not in _OPENERS:
+    if scheme in _S3_SCHEMES:
+        directory = _open_s3(root, scheme, storage, writes=writes)
+    elif scheme in _OPENERS:
+        directory = _OPENERS[scheme](root, scheme, storage)
+    else:
+        schemes = ", ".join((*_S3_SCHEMES, *_OPENERS))
         raise Unsupported(
-            f"{root}: storage with the scheme {scheme}:// cannot be listed", hint=f"use a path, or one of {', '.join(_OPENERS)}"
+            f"{root}: storage with the scheme {scheme}:// cannot be listed", hint=f"use a path, or one of {schemes}"
         )
-    if _OPENERS[scheme] is _open_s3:
-        return replace(_open_s3(root, scheme, storage, writes=writes), writes=writes)
-    return replace(_OPENERS[scheme](root, scheme, storage), writes=writes)
+    return replace(directory, writes=writes)
 
 
 def _timeouts(*, writes: bool) -> tuple[float, float]:
@@ -107,7 +111,7 @@ def _open_local(root: str) -> StorageDirectory:
     return StorageDirectory(LocalFileSystem(), base.rstrip("/"), "file://", local=True, has_empty_directories=True)
 
 
-def _open_s3(root: str, scheme: str, storage: Mapping[str, str], *, writes: bool = False) -> StorageDirectory:
+def _open_s3(root: str, scheme: str, storage: Mapping[str, str], *, writes: bool) -> StorageDirectory:
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
     base = _bucket_and_prefix(root)
@@ -208,8 +212,7 @@ def _open_hdfs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDir
 
 
 _OPENERS: dict[str, Callable[[str, str, Mapping[str, str]], StorageDirectory]] = {
-    "s3": _open_s3, "s3a": _open_s3, "s3n": _open_s3, "gs": _open_gcs, "gcs": _open_gcs, "az": _open_azure, "abfs": _open_azure,
-    "abfss": _open_azure, "hdfs": _open_hdfs,
+    "gs": _open_gcs, "gcs": _open_gcs, "az": _open_azure, "abfs": _open_azure, "abfss": _open_azure, "hdfs": _open_hdfs,
 }  # fmt: skip
 
 

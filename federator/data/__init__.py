@@ -5,7 +5,7 @@ killed (``federator.data.process_pool``), never in the server's process.
 """
 
 from federator.data.limits import DataLimits
-from federator.data.process_pool import PrincipalPool, TableProcessPool
+from federator.data.process_pool import PrincipalPool, TableProcessPool, run_inspection
 from federator.data.table_handle import TableHandle
 
-__all__ = ["DataLimits", "PrincipalPool", "TableHandle", "TableProcessPool"]
+__all__ = ["DataLimits", "PrincipalPool", "TableHandle", "TableProcessPool", "run_inspection"]

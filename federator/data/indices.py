@@ -33,7 +33,7 @@ def list_indices(
 ) -> dict[str, Any]:
     """Return a ``ListTableIndicesResponse``, sorted by name."""
     with handle.opened_dataset(version, branch) as dataset:
-        indices = sorted((index for index in dataset.describe_indices()), key=lambda index: index.name)
+        indices = sorted(dataset.describe_indices(), key=lambda index: index.name)
         indices = [index for index in indices if page_token is None or index.name > page_token]
         page = indices if limit is None else indices[: max(1, limit)]
         entries = [_index_json(dataset, index) for index in page]

@@ -68,7 +68,7 @@ def to_catalog_error(error: Exception) -> CatalogError:
     if isinstance(error, KeyError | TypeError | NotImplementedError):
         return InvalidInput(text)
     # Classify the store's error by its codes. A text without a code is Lance's own error.
-    state = state_from_error(error, text, "")
+    state = state_from_error(error, text)
     if state in _ERRORS_BY_STATE:
         return _ERRORS_BY_STATE[state](text)
     if state == "missing" and isinstance(error, OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from federator.data import columns, indices, query, rows, stats, versions
+from federator.data import columns, drop, indices, query, rows, stats, versions
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add_columns": columns.add_columns,
@@ -23,19 +23,19 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "delete_branch": versions.delete_branch,
     "delete_tag": versions.delete_tag,
     "describe": stats.describe_table,
-    "drop": rows.drop_table_data,
+    "drop": drop.drop_table_data,
     "drop_columns": columns.drop_columns,
     "drop_index": indices.drop_index,
     "explain": query.explain_query,
-    "foreign_files": rows.list_foreign_files,
+    "foreign_files": drop.list_foreign_files,
     "index_stats": indices.get_index_stats,
     "indices": indices.list_indices,
     "insert": rows.insert_rows,
     "inspect": stats.inspect_table,
-    "lost_tables": rows.list_lost_tables,
+    "lost_tables": drop.list_lost_tables,
     "merge": rows.merge_rows,
     "query": query.query_rows,
-    "resolve": rows.resolve_locations,
+    "resolve": stats.resolve_locations,
     "restore": versions.restore_version,
     "set_schema_metadata": columns.set_schema_metadata,
     "stats": stats.get_table_stats,

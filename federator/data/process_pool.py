@@ -26,6 +26,7 @@ from federator.data.limits import CONFIG_SECTION, DataLimits
 from federator.data.spool import Spool, SpoolFile
 from federator.data.table_handle import TableHandle
 from federator.lance.foreign_locations import ForeignLocations
+from federator.lance.inspection import Inspection
 from federator.runtime.child_process import ChildMemoryExceeded, ChildProcess, ChildProcessDied
 from federator.runtime.redaction import redact
 
@@ -40,7 +41,7 @@ _MAX_REFERENCES = 10
 # The files of one principal that are being sent have as many bytes as this many of the largest responses.
 _RESPONSES_OF_PRINCIPAL = 4
 
-
+#: runs an operation: called with its name, the table handle, and its arguments by name
 RunOperation = Callable[..., Any]
 
 
@@ -72,10 +73,10 @@ class TableProcessPool:
         self._closed = False
 
     def submit(self, task: Callable[[RunOperation], T], principal: str) -> Future[T]:
-        """Call ``task`` in a thread that may use a process. ``task`` gets a function ``(operation, handle, **arguments)`` that runs
-        an operation. One ``principal`` (a name) cannot occupy all processes.
+        """Call ``task`` in a thread that may use a process, with a function that runs operations. One ``principal`` (a name) cannot
+        occupy all processes.
 
-        The future has the result or the error of ``task``. That function raises the errors of the operation, Internal if its
+        The future has the result or the error of ``task``. The function raises the errors of the operation, Internal if its
         process died, and ServiceUnavailable with the name of the limit: after ``max_seconds`` of work, or as long a wait for a
         process. Raise Unsupported if pylance is not installed.
         """
@@ -231,6 +232,11 @@ class PrincipalPool:
     def open_file(self) -> SpoolFile:
         """As ``TableProcessPool.open_file``."""
         return self.pool.open_file(self.principal)
+
+
+def run_inspection(run_operation: RunOperation, handle: TableHandle, *, allow_outside: bool = False) -> Inspection:
+    """Inspect the location of a table in a process (``TableHandle.inspect``)."""
+    return Inspection(**run_operation("inspect", handle, allow_outside=allow_outside))
 
 
 def _unwrap_response(response: dict[str, Any]) -> Any:

@@ -10,22 +10,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from federator.connector import CatalogError, InvalidInput, PermissionDenied, ServiceUnavailable, TableNotFound
+from federator.connector import CatalogError, InvalidInput, TableNotFound
 from federator.connector.errors import TableColumnNotFound, TableSchemaValidation
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.required_fields import find_null
 from federator.data.table_handle import TableHandle, is_main
 from federator.lance.columns import list_columns
 from federator.lance.facade_mapping import parse_choice
-from federator.lance.foreign_locations import (
-    is_file_of_table,
-    list_lost_locations,
-    require_no_link,
-    require_no_new_table_behind_link,
-    resolve_location,
-    resolve_pinned,
-)
-from federator.lance.pinned_directory import PinnedDirectory, create_directory, delete_directory
+from federator.lance.foreign_locations import require_no_new_table_behind_link
+from federator.lance.pinned_directory import create_directory
 from federator.model import local_path
 from federator.planning.key_types import parse_duration
 
@@ -86,7 +79,7 @@ def merge_rows(
         for column in on:
             if dataset.lance_schema.field(column) is None:
                 raise TableColumnNotFound(f"the table has no column {column!r}")
-        rows = _CheckedReader(reader, dataset)
+        checked = _CheckedReader(reader, dataset)
         try:
             builder = dataset.merge_insert(list(on))
             if when_matched_update_all or when_matched_update_all_filt:
@@ -99,9 +92,9 @@ def merge_rows(
                 builder = builder.use_index(use_index)
             if retry_timeout is not None:
                 builder = builder.retry_timeout(retry_timeout)
-            stats = builder.execute(rows.reader())
+            stats = builder.execute(checked.to_arrow())
         except LANCE_ERRORS as error:
-            raise rows.error(error) from None
+            raise checked.to_error(error) from None
         counts = {f"num_{kind}_rows": stats[f"num_{kind}_rows"] for kind in ("updated", "inserted", "deleted")}
         return {**counts, "version": dataset.version}
 
@@ -136,75 +129,6 @@ def delete_rows(handle: TableHandle, *, predicate: str, branch: str | None = Non
         raise InvalidInput(error.message) from None
 
 
-def drop_table_data(handle: TableHandle, *, resolved: str) -> dict[str, Any]:
-    """Delete all data of the table. ``resolved`` is the resolved location that ``list_lost_tables`` returned for the table.
-
-    Raise TableNotFound if there is no table, PermissionDenied if the directory is a link, or another one than at that check.
-
-    Used only for a user's DropTable in a source that allows it; mirroring never calls this.
-    """
-    import lance
-
-    handle.open_unchecked()
-    if handle.pinned is not None:
-        _delete_pinned(handle, handle.pinned, resolved)
-        return {}
-    try:
-        lance.LanceDataset.drop(handle.written_uri, handle.storage_options)
-    except LANCE_ERRORS as error:
-        raise to_catalog_error(error) from None
-    return {}
-
-
-def _delete_pinned(handle: TableHandle, pinned: PinnedDirectory, resolved: str) -> None:
-    if resolve_pinned(handle.location, pinned) != resolved or Path(str(local_path(handle.location))).is_symlink():
-        raise PermissionDenied("the directory of the table is a link, or another one than when it was checked")
-    try:
-        delete_directory(pinned, handle.location)
-    except OSError as error:
-        raise ServiceUnavailable(f"not all files of the table could be deleted: {error.strerror}") from error
-
-
-def list_foreign_files(handle: TableHandle) -> dict[str, Any]:
-    """Return the ``names`` in a table's directory that do not belong to it, as paths below it. Raise the store's errors.
-
-    Lance's drop deletes the whole directory, including other tables in it, which no catalog has to declare, and any other files.
-    """
-    from lance.file import LanceFileSession
-
-    try:
-        paths = LanceFileSession(handle.uri, storage_options=handle.storage_options).list()
-    except LANCE_ERRORS as error:
-        raise to_catalog_error(error) from None
-    return {"names": sorted({name for name in map(_foreign_name, paths) if name})}
-
-
-def list_lost_tables(handle: TableHandle, *, canonical: str, declared: Sequence[str]) -> dict[str, Any]:
-    """Return ``locations``, those of the ``declared`` canonical ones that would lose data with this table, and ``resolved``, its own
-    location without symbolic links.
-
-    ``canonical`` is the table's own canonical location. Raise PermissionDenied if it is reached through a symbolic link.
-    """
-    require_no_link(handle.location, handle.mounts, handle.pinned)
-    lost = list_lost_locations(handle.location, canonical, declared, handle.pinned)
-    return {"locations": lost, "resolved": resolve_pinned(handle.location, handle.pinned)}
-
-
-def resolve_locations(_: TableHandle, *, locations: Sequence[str]) -> dict[str, Any]:
-    """Return canonical ``locations`` with the symbolic links of paths resolved."""
-    return {"locations": [resolve_location(location) for location in locations]}
-
-
-def _foreign_name(path: str) -> str | None:
-    """Return the other table in the directory, or the first name, to which a file belongs. None if it belongs to the table itself."""
-    names = path.split("/")
-    # The directory of a table, at any depth, contains one of these names.
-    depth = next((index for index, name in enumerate(names) if name in ("_versions", ".lance-reserved")), 0)
-    if depth and names[0] != "tree":
-        return "/".join(names[:depth])
-    return None if not names[0] or is_file_of_table(path) else names[0]
-
-
 def _parse_duration(text: str) -> timedelta:
     try:
         return timedelta(seconds=parse_duration(text))
@@ -223,43 +147,45 @@ def _open_written(handle: TableHandle, branch: str | None) -> Any | None:
 
 
 def _write_dataset(handle: TableHandle, reader: Any, mode: str, dataset: Any = None) -> dict[str, Any]:
+    """Write the rows of an Arrow stream with pylance's ``mode``, to the opened ``dataset`` or else to a new table.
+
+    Return ``num_inserted_rows`` and ``version``.
+    """
     import lance
 
     if dataset is None:
         require_no_new_table_behind_link(handle.location, handle.mounts, handle.pinned)
         if handle.pinned is not None and handle.pinned.target is None:
+            # The directory does not exist yet: create it, and write to exactly that one.
             with create_directory(handle.location) as pinned:
                 return _write_dataset(replace(handle, pinned=pinned), reader, mode)
     # An overwrite may change the table's columns.
-    rows = _CheckedReader(reader, dataset if mode == "append" else None)
+    checked = _CheckedReader(reader, dataset if mode == "append" else None)
     path = local_path(handle.location) if handle.pinned is None else handle.pinned.path
-    data = Path(path, "data") if path is not None and mode == "create" and not os.path.lexists(f"{path}/data") else None
+    creates_data = mode == "create" and path is not None and not os.path.lexists(f"{path}/data")
+    target = dataset if dataset is not None else handle.uri
     try:
-        written = lance.write_dataset(
-            rows.reader(), dataset if dataset is not None else handle.uri, mode=mode, storage_options=handle.storage_options
-        )
+        written = lance.write_dataset(checked.to_arrow(), target, mode=mode, storage_options=handle.storage_options)
     except LANCE_ERRORS as error:
-        if data is not None:
+        if creates_data:
             # Lance removes the files of a refused write, but not their directory: the location would not be free for the next one.
             with suppress(OSError):
-                data.rmdir()
-        raise rows.error(error) from None
-    return {"num_inserted_rows": rows.rows, "version": written.version}
+                Path(f"{path}/data").rmdir()
+        raise checked.to_error(error) from None
+    return {"num_inserted_rows": checked.row_count, "version": written.version}
 
 
 class _CheckedReader:
-    """Counts the rows of a reader while they are read, and refuses nulls in fields that allow none, here or in the table.
-
-    ``refusal`` is that error: Lance raises one of its own instead.
-    """
+    """Counts the rows of an Arrow stream while Lance reads them, and refuses nulls in fields that allow none, here or in the table."""
 
     def __init__(self, reader: Any, dataset: Any = None) -> None:
         self._reader = reader
         self._schemas = (reader.schema,) if dataset is None else (reader.schema, dataset.schema)
-        self.rows = 0
-        self.refusal: CatalogError | None = None
+        self._refusal: CatalogError | None = None
+        self.row_count = 0
 
-    def reader(self) -> Any:
+    def to_arrow(self) -> Any:
+        """Return the stream as a ``pyarrow.RecordBatchReader``."""
         import pyarrow as pa
 
         return pa.RecordBatchReader.from_batches(self._reader.schema, self._batches())
@@ -267,14 +193,14 @@ class _CheckedReader:
     def _batches(self) -> Iterator[Any]:
         for batch in self._reader:
             if field := next(filter(None, (find_null(batch, schema) for schema in self._schemas)), None):
-                self.refusal = TableSchemaValidation(f"the rows contain a null in {field}, which allows none")
-                raise self.refusal
-            self.rows += batch.num_rows
+                self._refusal = TableSchemaValidation(f"the rows contain a null in {field}, which allows none")
+                raise self._refusal
+            self.row_count += batch.num_rows
             yield batch
 
-    def error(self, error: Exception) -> CatalogError:
-        """Return the catalog error for a failure of a write that read these rows."""
-        return self.refusal or to_catalog_error(error)
+    def to_error(self, error: Exception) -> CatalogError:
+        """Return the catalog error for a failure of the write: the refusal of a null, of which Lance makes an error of its own."""
+        return self._refusal or to_catalog_error(error)
 
 
 @contextmanager
@@ -282,14 +208,11 @@ def open_stream(path: str) -> Iterator[Any]:
     """Open the Arrow stream in a file. Raise InvalidInput if there is none."""
     import pyarrow as pa
 
-    with pa.memory_map(path) if _size(path) else pa.BufferReader(b"") as source:
+    # An empty file cannot be mapped.
+    with pa.memory_map(path) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
         try:
             reader = pa.ipc.open_stream(source)
         except (pa.ArrowInvalid, OSError) as error:
             raise InvalidInput(f"the body is not an Arrow IPC stream: {str(error)[:200]}") from None
         with reader:
             yield reader
-
-
-def _size(path: str) -> int:
-    return Path(path).stat().st_size

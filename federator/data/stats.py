@@ -1,14 +1,16 @@
-"""Description and statistics of a table: schema, size and fragments."""
+"""Description of a table: schema, statistics, inspection and resolved locations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.data.table_handle import TableHandle
 from federator.data.versions import get_tag_version
 from federator.lance.arrow_json import schema_to_json
+from federator.lance.foreign_locations import resolve_location
 
 # Smaller fragments count as small, as in Lance's own server: compaction would join them.
 _SMALL_FRAGMENT_ROWS = 100_000
@@ -62,8 +64,13 @@ def _length_summary(lengths: Sequence[int]) -> dict[str, int]:
 
 
 def inspect_table(handle: TableHandle, *, allow_outside: bool = False) -> dict[str, Any]:
-    """Return a row of verification, as ``TableHandle.inspect``."""
+    """Return the fields of ``TableHandle.inspect``. ``process_pool.run_inspection`` makes an ``Inspection`` of them."""
     try:
-        return handle.inspect(allow_outside=allow_outside)
+        return asdict(handle.inspect(allow_outside=allow_outside))
     except LANCE_ERRORS as error:
         raise to_catalog_error(error) from None
+
+
+def resolve_locations(_: TableHandle, *, locations: Sequence[str]) -> dict[str, Any]:
+    """Return canonical ``locations`` with the symbolic links of paths resolved."""
+    return {"locations": [resolve_location(location) for location in locations]}

@@ -17,7 +17,7 @@ from federator.connector import (
 from federator.connector.errors import InvalidTableState, TableBranchNotFound, TableVersionNotFound
 from federator.data.lance_errors import LANCE_ERRORS, to_catalog_error
 from federator.lance.foreign_locations import MayRead, may_read_nothing, require_own_bases, require_own_files
-from federator.lance.inspection import inspect_location
+from federator.lance.inspection import Inspection, inspect_location
 from federator.lance.pinned_directory import PinnedDirectory
 from federator.model import is_location, local_path, to_lance_uri
 
@@ -70,10 +70,10 @@ class TableHandle:
         path = local_path(self.location)
         return (path if path is not None else self.location.partition("://")[2].partition("/")[2]).strip("/")
 
-    def inspect(self, *, allow_outside: bool = False) -> dict[str, Any]:
-        """Return the current verification state with its facts, as ``lance.inspection.inspection_row``.
+    def inspect(self, *, allow_outside: bool = False) -> Inspection:
+        """Inspect the location now.
 
-        ``allow_outside``: also of a table that refers to locations outside it. Such a row must not be stored.
+        ``allow_outside``: read also a table that refers to locations outside it. Such a result must not be stored.
         """
         allowed = None if allow_outside else self.allowed_bases
         return inspect_location(self.location, dict(self.storage), allowed=allowed, mounts=self.mounts)
@@ -126,10 +126,10 @@ class TableHandle:
     def _explain_failure(self, version: int | None) -> CatalogError:
         """Inspect the location after it could not be opened, and return the error."""
         inspection = self.inspect(allow_outside=True)
-        if inspection["state"] != "valid":
-            return _NOT_READABLE[inspection["state"]](f"no table can be read at {self.location}: {inspection['message']}")
+        if inspection.state != "valid":
+            return _NOT_READABLE[inspection.state](f"no table can be read at {self.location}: {inspection.message}")
         if version is not None:
-            return TableVersionNotFound(f"the table has no version {version}; its newest is {inspection['version']}")
+            return TableVersionNotFound(f"the table has no version {version}; its newest is {inspection.version}")
         return ServiceUnavailable(f"{self.location} could be read only at the second attempt", hint="try again")
 
 

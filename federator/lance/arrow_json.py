@@ -11,15 +11,26 @@ from federator.connector import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAMES = {
+# The protocol's names for types whose names in Arrow differ.
+_PROTOCOL_NAMES = {
     "halffloat": "float16", "float": "float32", "double": "float64", "string": "utf8", "large_string": "large_utf8",
     "string_view": "utf8_view", "month_day_nano_interval": "interval",
 }  # fmt: skip
+# The types without parameters; each is the name of a function of pyarrow.
 _PLAIN = {
     "null", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "utf8",
     "large_utf8", "string_view", "binary", "large_binary", "binary_view", "date32", "date64",
 }  # fmt: skip
-_ARROW = {"utf8_view": "string_view", "string": "utf8", "large_string": "large_utf8", "float": "float32", "double": "float64"}
+# Other names of plain types that are accepted.
+_ACCEPTED_NAMES = {
+    "utf8_view": "string_view",
+    "string": "utf8",
+    "large_string": "large_utf8",
+    "float": "float32",
+    "double": "float64",
+}
+# The functions of pyarrow for lists of any length.
+_LISTS = {"list": "list_", "large_list": "large_list"}
 _UNIT = re.compile(r"(timestamp|duration|time32|time64)\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 
@@ -37,7 +48,7 @@ def type_from_json(data_type: Mapping[str, Any]) -> pa.DataType:
     import pyarrow as pa
 
     name = str(data_type.get("type", ""))
-    name = _ARROW.get(name, name)
+    name = _ACCEPTED_NAMES.get(name, name)
     fields, length = data_type.get("fields") or [], data_type.get("length")
     if name in _PLAIN:
         return getattr(pa, "bool_" if name == "bool" else name)()
@@ -53,9 +64,6 @@ def type_from_json(data_type: Mapping[str, Any]) -> pa.DataType:
     if name == "fixed_size_binary" and length:
         return pa.binary(int(length))
     raise InvalidInput(f"unknown data type {name!r}", hint=f"use one of {', '.join(sorted(_PLAIN))}, or a nested type")
-
-
-_LISTS = {"list": "list_", "large_list": "large_list"}
 
 
 def _field_from_json(field: Mapping[str, Any]) -> pa.Field:
@@ -100,7 +108,7 @@ def _type_to_json(kind: pa.DataType) -> dict[str, Any]:
         return {"type": str(kind).partition("(")[0], "length": kind.precision * 1000 + kind.scale}
     # Arrow writes units and zones in brackets: timestamp[us, tz=UTC].
     name = str(kind).partition("[")[0]
-    return {"type": _NAMES.get(name, name)}
+    return {"type": _PROTOCOL_NAMES.get(name, name)}
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:

@@ -375,15 +375,15 @@ class CatalogNamespace(lance.LanceNamespace):
         try:
             options = opening_options(settings, record.location, record.properties)
             allowed, mounts = settings.allowed_bases, [settings.root_uri]
-            result = inspect_location(record.location or "", options, allowed=allowed, mounts=mounts)
+            inspection = inspect_location(record.location or "", options, allowed=allowed, mounts=mounts)
         except ImportError as error:
             hint = "pip install 'lance-federator[data]'"
             raise Unsupported("the storage of tables is opened with pylance", hint=hint) from error
-        if result["state"] == REFERS_OUTSIDE:
+        if inspection.state == REFERS_OUTSIDE:
             return False
-        if error_class := _INSPECTION_ERRORS.get(result["state"]):
-            raise error_class(f"{self._source}: {record.key} cannot be opened: {result['message']}")
-        return bool(result["state"] != "valid")
+        if error_class := _INSPECTION_ERRORS.get(inspection.state):
+            raise error_class(f"{self._source}: {record.key} cannot be opened: {inspection.message}")
+        return inspection.state != "valid"
 
     def _describe_lance_table(self, catalog: Catalog, path: Path) -> TableRecord:
         record = catalog.describe_table(path)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,33 @@ REFERS_OUTSIDE = "refers_outside"
 _REFERS_OUTSIDE = "the table refers to data outside its location, which its source does not list in allowed_bases"
 
 
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The verification state of a location. Each field is a column of the table ``dataset``.
+
+    Only a valid table has facts: those of its newest version. The other states have a ``message``.
+    """
+
+    #: ``valid``, ``declared_only``, ``empty``, ``missing``, ``not_lance``, ``corrupt``, ``denied``, ``unreachable``, ``refers_outside``
+    state: str
+    message: str | None
+    version: int | None = None
+    rows: int | None = None
+    fragments: int | None = None
+    #: of the data files, in bytes
+    size: int | None = None
+    #: the number of indices
+    indices: int | None = None
+    #: JSON of the columns, as ``lance.columns.list_columns`` returns them
+    schema: str | None = None
+    #: a digest of ``schema``
+    fingerprint: str | None = None
+    #: the version of Lance's file format
+    format: str | None = None
+    #: the time of the version, in seconds since the epoch
+    changed_at: float | None = None
+
+
 def inspect_location(
     location: str,
     storage: dict[str, str],
@@ -33,19 +61,17 @@ def inspect_location(
     *,
     allowed: Sequence[str] | None = (),
     mounts: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return the verification state of a location, with the fields of ``inspection_row``.
+) -> Inspection:
+    """Open a location and classify its content. Of a table, only the newest manifest is read.
 
-    ``session`` is a ``lance.Session`` that several inspections share. State ``valid`` comes with facts from the newest manifest, the
-    only one that is read. The other states come with a ``message``: ``declared_only``, ``empty``, ``missing``, ``not_lance``,
-    ``corrupt``, ``denied``, ``unreachable`` and ``refers_outside``.
+    ``storage`` are the storage options. ``session`` is a ``lance.Session`` that several inspections share.
 
     A table that refers to locations outside it is not read, except for those below one of ``allowed``; None allows all of them. The
     result is shown to everybody who may see the table, and not all of them may see what is there. ``mounts``: ``require_own_files``.
     """
     path = local_path(location)
     if path is None and not is_location(location):
-        return inspection_row("not_lance", f"not a location: {location[:200]!r}")
+        return Inspection("not_lance", f"not a location: {location[:200]!r}")
     import lance
 
     try:
@@ -59,9 +85,9 @@ def inspect_location(
                 require_own_bases(location, dataset, allowed, pinned)
             return _describe_dataset(dataset)
     except ForeignLocationsFound:
-        return inspection_row(REFERS_OUTSIDE, _REFERS_OUTSIDE)
+        return Inspection(REFERS_OUTSIDE, _REFERS_OUTSIDE)
     except (PermissionDenied, ServiceUnavailable) as error:
-        return inspection_row("denied" if isinstance(error, PermissionDenied) else "unreachable", error.message)
+        return Inspection("denied" if isinstance(error, PermissionDenied) else "unreachable", error.message)
     except (ValueError, OSError, RuntimeError) as error:
         if path is not None:
             return _inspect_local_directory(Path(path)) or _classify_local_error(error, location)
@@ -72,39 +98,41 @@ def inspect_location(
         )
 
 
-def _describe_dataset(dataset: Any) -> dict[str, Any]:
+def _describe_dataset(dataset: Any) -> Inspection:
     version = dataset.get_version()
     columns = json.dumps(list_columns(dataset.schema))
-    return inspection_row("valid", None) | {
-        "version": version["version"],
-        "rows": dataset.count_rows(),
-        "fragments": int(version["metadata"]["total_fragments"]),
-        "size": int(version["metadata"]["total_files_size"]),
-        "indices": len(dataset.describe_indices()),
-        "schema": columns,
-        "fingerprint": digest_of(columns),
-        "format": dataset.data_storage_version,
-        "changed_at": version["timestamp"].timestamp(),
-    }
+    return Inspection(
+        "valid",
+        message=None,
+        version=version["version"],
+        rows=dataset.count_rows(),
+        fragments=int(version["metadata"]["total_fragments"]),
+        size=int(version["metadata"]["total_files_size"]),
+        indices=len(dataset.describe_indices()),
+        schema=columns,
+        fingerprint=digest_of(columns),
+        format=dataset.data_storage_version,
+        changed_at=version["timestamp"].timestamp(),
+    )
 
 
-def _inspect_local_directory(path: Path) -> dict[str, Any] | None:
+def _inspect_local_directory(path: Path) -> Inspection | None:
     """Return the state of a directory that is not a table. None if it has Lance's ``_versions``."""
     try:
         names = {entry.name for entry in os.scandir(path)}
         data = [entry.name for entry in os.scandir(path / "data")] if "data" in names else []
     except FileNotFoundError:
-        return inspection_row("missing", "no such directory")
+        return Inspection("missing", "no such directory")
     except NotADirectoryError:
-        return inspection_row("not_lance", "a file, not a directory")
+        return Inspection("not_lance", "a file, not a directory")
     except PermissionError:
-        return inspection_row("denied", "the directory cannot be read")
+        return Inspection("denied", "the directory cannot be read")
     except OSError as error:
-        return inspection_row("unreachable", f"the directory cannot be read: {error.strerror}")
+        return Inspection("unreachable", f"the directory cannot be read: {error.strerror}")
     return None if "_versions" in names else _classify_contents([*names, *(f"data/{name}" for name in data)])
 
 
-def _inspect_object_prefix(location: str, storage: dict[str, str]) -> dict[str, Any]:
+def _inspect_object_prefix(location: str, storage: dict[str, str]) -> Inspection:
     """Return the state of a prefix without a manifest. Lance's own client lists it, because it supports all storage options."""
     from lance.file import LanceFileSession
 
@@ -112,19 +140,19 @@ def _inspect_object_prefix(location: str, storage: dict[str, str]) -> dict[str, 
         names = LanceFileSession(to_lance_uri(location), storage_options=storage or None).list()
     except (ValueError, OSError, RuntimeError) as error:
         return _classify_error(error, location)
-    return _classify_contents(names) if names else inspection_row("missing", "nothing is there")
+    return _classify_contents(names) if names else Inspection("missing", "nothing is there")
 
 
-def _classify_contents(names: Sequence[str]) -> dict[str, Any]:
+def _classify_contents(names: Sequence[str]) -> Inspection:
     """Return the state of a directory without manifests, by the names or relative paths in it."""
     if any(name.partition("/")[0] in _LANCE_DIRECTORIES or _DATA_FILE.fullmatch(name) for name in names):
-        return inspection_row("corrupt", "Lance's files without a manifest")
+        return Inspection("corrupt", "Lance's files without a manifest")
     if ".lance-reserved" in names:
-        return inspection_row("declared_only", "declared, and no data written yet")
+        return Inspection("declared_only", "declared, and no data written yet")
     # Some object stores mark a directory by an object with an empty name.
     if not any(names):
-        return inspection_row("empty", "an empty directory")
-    return inspection_row("not_lance", "a directory without Lance's _versions")
+        return Inspection("empty", "an empty directory")
+    return Inspection("not_lance", "a directory without Lance's _versions")
 
 
 _LANCE_DIRECTORIES = frozenset({"_versions", "_transactions", "_indices", "_deletions"})
@@ -160,25 +188,23 @@ _REMEDIES = {
 _MAX_MESSAGE_LENGTH = 500
 
 
-def _classify_local_error(error: Exception, location: str) -> dict[str, Any]:
+def _classify_local_error(error: Exception, location: str) -> Inspection:
     # The directory has "_versions", so a missing file below it means lost data.
     if _NOT_FOUND_TEXT.search(str(error)):
-        return inspection_row(
-            "corrupt", "its _versions has no manifest that can be read: restore the table's files from a backup"
-        )
+        return Inspection("corrupt", "its _versions has no manifest that can be read: restore the table's files from a backup")
     denied = isinstance(error, PermissionError) or "(os error 13)" in str(error)
-    return inspection_row("denied" if denied else "corrupt", _describe_error(error, location))
+    return Inspection("denied" if denied else "corrupt", _describe_error(error, location))
 
 
-def _classify_error(error: Exception, location: str) -> dict[str, Any]:
+def _classify_error(error: Exception, location: str) -> Inspection:
     text = str(error)
     state = state_from_error(error, text, location)
     code, status = _CODE.search(text), _STATUS.search(text)
     responses = [code[1] or code[2]] if code is not None else []
     responses += [f"status {status[1]}"] if status is not None else []
     if not responses or state not in _REMEDIES:
-        return inspection_row(state, _describe_error(error, location))
-    return inspection_row(state, f"the store responded with {', '.join(responses)}: {_REMEDIES[state]}")
+        return Inspection(state, _describe_error(error, location))
+    return Inspection(state, f"the store responded with {', '.join(responses)}: {_REMEDIES[state]}")
 
 
 def _describe_error(error: Exception, location: str) -> str:
@@ -191,8 +217,11 @@ def strip_source_positions(text: str) -> str:
     return _SOURCE_POSITION.sub("", text).strip()
 
 
-def state_from_error(error: Exception, text: str, location: str) -> str:
-    """Return the state for a failure at a location; ``corrupt`` if the failure has no known form."""
+def state_from_error(error: Exception, text: str, location: str = "") -> str:
+    """Return the state for a failure with a message; ``corrupt`` if the failure has no known form.
+
+    Parts of ``location`` in the message are ignored.
+    """
     if isinstance(error, PermissionError):
         return "denied"
     if isinstance(error, TimeoutError | ConnectionError):
@@ -205,13 +234,3 @@ def state_from_error(error: Exception, text: str, location: str) -> str:
     path = location.partition("://")[2].strip("/")
     message = text.replace(path, "").replace(path.partition("/")[2], "").lower() if "/" in path else text.lower()
     return next((state for state, words in _TEXTS if any(word in message for word in words)), "corrupt")
-
-
-def inspection_row(state: str, message: str | None) -> dict[str, Any]:
-    """Return the columns of ``dataset`` for a state. All facts are None; only a valid table has them.
-
-    ``size`` is the size of the data files in bytes, and ``changed_at`` is in seconds since the epoch. ``format`` is the version of
-    Lance's file format, and ``fingerprint`` is a digest of the schema.
-    """
-    facts = dict.fromkeys(("version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at"))
-    return {"state": state, "message": message, **facts}

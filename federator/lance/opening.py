@@ -25,6 +25,7 @@ _S3_HOST = re.compile(
 )
 # The beginnings of the regions of AWS whose buckets have names of their own.
 _SEPARATE_CLOUDS = ("cn-", "us-gov-", "us-iso")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 # The names of options, by store. With all options of one set, Lance does not look for other credentials.
 _CREDENTIAL_SETS: Mapping[str, tuple[frozenset[str], ...]] = {
     "s3": (frozenset({"access_key_id", "secret_access_key"}),),
@@ -84,16 +85,17 @@ def name_store(storage: Mapping[str, str]) -> str:
     Empty for the public store of a location's scheme. Two sources have the same store if the names are equal. No secret is part of it.
     """
     options = {option_name(key): text for key, text in storage.items()}
-    endpoint = next((options[name] for name in _ENDPOINTS if options.get(name)), "")
-    parts = urlsplit(endpoint.lower() if "://" in endpoint else f"//{endpoint.lower()}")
-    host = parts.netloc.rpartition("@")[2].removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, ":"))
+    endpoint = next((options[name].lower() for name in _ENDPOINTS if options.get(name)), "")
+    parts = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
+    host = parts.netloc.rpartition("@")[2].removesuffix(_DEFAULT_PORTS.get(parts.scheme, ":"))
     region = options.get("region") or options.get("default_region") or ""
     if public := _S3_HOST.fullmatch(host):
         # AWS has each bucket's name once in all regions of a cloud.
         host, region = "", public["region"] or region
+    server = host + parts.path.rstrip("/") if host else ""
     cloud = next((prefix for prefix in _SEPARATE_CLOUDS if not host and region.lower().startswith(prefix)), "")
     emulator = "emulator" if options.get("use_emulator", "").lower() in ("true", "1") else ""
-    return " ".join(filter(None, (host and host + parts.path.rstrip("/"), cloud, options.get("account_name"), emulator)))
+    return " ".join(filter(None, (server, cloud, options.get("account_name"), emulator)))
 
 
 def digest_access(settings: ConnectorSettings, references: Mapping[str, str], store: str) -> str:

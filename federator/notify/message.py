@@ -55,10 +55,10 @@ class Message:
         """The title, in one line."""
         suffix = f" ({self.instance})" if self.instance else ""
         if self.events == 1:
-            return _line(f"{self.severity}: {_event_title(self.first[0]['event'])}: {self.first[0]['subject']}{suffix}")
+            return _shorten_line(f"{self.severity}: {_event_title(self.first[0]['event'])}: {self.first[0]['subject']}{suffix}")
         counts = ", ".join(f"{number:,} {_event_title(event)}" for event, number in self.counts.items())
         subject = ", ".join(f"{key} {value}" for key, value in self.group.items() if value and key not in ("event", "severity"))
-        return _line(f"{self.severity}: {counts}{f' ({subject})' if subject else ''}{suffix}")
+        return _shorten_line(f"{self.severity}: {counts}{f' ({subject})' if subject else ''}{suffix}")
 
 
 def to_webhook_json(message: Message) -> bytes:
@@ -115,8 +115,8 @@ def to_email(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage
 
 
 def _slack_line(notice: Mapping[str, Any]) -> str:
-    message = _escape_slack(_line(f"{notice['message']}"))
-    return f"{_SLACK_ICONS[notice['severity']]} *{_escape_slack(_line(notice['subject']))}* {_event_title(notice['event'])}: {message}"
+    subject, message = (_escape_slack(_shorten_line(str(notice[key]))) for key in ("subject", "message"))
+    return f"{_SLACK_ICONS[notice['severity']]} *{subject}* {_event_title(notice['event'])}: {message}"
 
 
 def _escape_slack(text: str) -> str:
@@ -132,7 +132,7 @@ def _single_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in redact(text)).split())
 
 
-def _line(text: str) -> str:
+def _shorten_line(text: str) -> str:
     flat = _single_line(text)
     return flat if len(flat) <= _MAX_LINE_LENGTH else f"{flat[: _MAX_LINE_LENGTH - 1]}…"
 

@@ -1,15 +1,15 @@
 """The child process that lists directories for the scan of a root, run as ``python -m federator.pipeline.directory_lister``.
 
-A request has ``root`` (a location), ``storage`` and ``path``, the names below the root. The response is the result of
-``inspect_directory``.
+A request has ``root`` (a location), ``storage`` and ``path``, the names below the root. The response has the fields of a
+``DirectoryListing``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path as FilePath
-from typing import Any
 
 from federator.connector import CatalogError, ConfigError, PermissionDenied, ServiceUnavailable, Throttled, Unauthenticated
 from federator.connector.storage import StorageDirectory, open_storage, translate_storage_errors
@@ -21,34 +21,42 @@ _MANIFEST = ".manifest"
 _LANCE_DIRECTORIES = frozenset({_VERSIONS, "_transactions", "_indices", "_deletions"})
 
 
-def inspect_directory(root: str, storage: Mapping[str, str], path: Sequence[str]) -> dict[str, Any]:
-    """Return ``location``, ``found`` and ``message`` of a directory.
+@dataclass(frozen=True, slots=True)
+class DirectoryListing:
+    """The listing of one directory. Only one in the state ``directory`` has content.
 
-    ``found`` is ``table`` (the directory has manifests), ``directory`` with the names of its ``directories``, ``gone``, or the
-    reason why it could not be listed: ``denied``, ``unreachable`` or ``failed``. ``unnamed`` is the number of directories whose
-    names cannot be decoded. ``empty`` says that the directory contains nothing. Links are not followed.
+    ``state`` is ``table`` (the directory has manifests), ``directory``, ``gone``, or why it could not be listed: ``denied``,
+    ``unreachable``, ``silent`` (no response in time) or ``failed``, each with a ``message``. ``directories`` are the names of child
+    directories, without links. ``unnamed`` is the number of those whose names cannot be decoded.
     """
+
+    location: str
+    state: str
+    message: str | None = None
+    directories: Sequence[str] = ()
+    unnamed: int = 0
+    is_empty: bool = False
+
+
+def list_directory(root: str, storage: Mapping[str, str], path: Sequence[str]) -> DirectoryListing:
+    """List the directory at a path below a root. Links are not followed."""
     directory = None
     try:
         directory = _open_storage(root, tuple(sorted(storage.items())))
-        return {"location": directory.location_of(*path), "message": None, **_list_directory(directory, root, path)}
+        names, unnamed, is_empty = _list_children(directory, root, path)
+        location = directory.location_of(*path)
+        if _VERSIONS in names and _has_manifest(directory, root, path):
+            return DirectoryListing(location, "table")
+        children = [name for name in names if name not in _LANCE_DIRECTORIES]
+        return DirectoryListing(location, "directory", None, children, unnamed, is_empty)
     except (CatalogError, ConfigError) as error:
         location = directory.location_of(*path) if directory is not None else "/".join((root.rstrip("/"), *path))
         is_absent = bool(path) and isinstance(error.__cause__, FileNotFoundError | NotADirectoryError)
-        return {"location": location, "found": "gone" if is_absent else _failure_state(error), "message": error.message}
-
-
-def _list_directory(directory: StorageDirectory, root: str, path: Sequence[str]) -> dict[str, Any]:
-    names, unnamed, empty = _list_children(directory, root, path)
-    if _VERSIONS in names and _has_manifest(directory, root, path):
-        return {"found": "table"}
-    return {
-        "found": "directory", "directories": [name for name in names if name not in _LANCE_DIRECTORIES],
-        "unnamed": unnamed, "empty": empty,
-    }  # fmt: skip
+        return DirectoryListing(location, "gone" if is_absent else _failure_state(error), error.message)
 
 
 def _list_children(directory: StorageDirectory, root: str, path: Sequence[str]) -> tuple[list[str], int, bool]:
+    """Return the names of child directories, the number of undecodable ones, and whether the directory has no content at all."""
     from pyarrow.fs import FileSelector, FileType
 
     with translate_storage_errors(root):
@@ -90,7 +98,7 @@ def _failure_state(error: Exception) -> str:
 
 
 def main() -> None:
-    serve_requests(lambda request: inspect_directory(request["root"], request["storage"], request["path"]))
+    serve_requests(lambda request: asdict(list_directory(request["root"], request["storage"], request["path"])))
 
 
 if __name__ == "__main__":

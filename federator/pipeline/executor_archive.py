@@ -6,6 +6,7 @@ It holds no interpreter and no PySpark: a cluster has its own. So it fits execut
 from __future__ import annotations
 
 import gzip
+import importlib
 import importlib.util
 import os
 import platform
@@ -54,8 +55,8 @@ def write_archive(file: Path, extras: Iterable[str], more: Iterable[str] = ()) -
     The same packages give the same bytes. Modules are packed with their byte code, because each executor unpacks the archive again, and
     would compile all that it imports. Raise StateError if a distribution is not installed.
     """
-    distributions = _distributions([f"{_DISTRIBUTION}[{','.join(sorted(extras))}]", *more])
-    members = dict(sorted(member for distribution in distributions.values() for member in _files(distribution)))
+    distributions = _resolve_distributions([f"{_DISTRIBUTION}[{','.join(sorted(extras))}]", *more])
+    members = dict(sorted(member for distribution in distributions.values() for member in _iter_files(distribution)))
     draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
     try:
         with (
@@ -65,7 +66,7 @@ def write_archive(file: Path, extras: Iterable[str], more: Iterable[str] = ()) -
             tarfile.open(fileobj=packed, mode="w") as tar,
         ):
             for name, path in members.items():
-                tar.add(path, name, filter=_anonymous)
+                tar.add(path, name, filter=_without_owner)
                 if path.suffix == ".py":
                     _add_byte_code(tar, name, path, Path(compiled, "module.pyc"))
         draft.replace(file)
@@ -77,7 +78,7 @@ def write_archive(file: Path, extras: Iterable[str], more: Iterable[str] = ()) -
     )
 
 
-def _distributions(requirements: Iterable[str]) -> dict[str, metadata.Distribution]:
+def _resolve_distributions(requirements: Iterable[str]) -> dict[str, metadata.Distribution]:
     """Return the installed distributions that satisfy requirements, and those that they require, by name."""
     distributions: dict[str, metadata.Distribution] = {}
     seen = set[tuple[str, str]]()
@@ -106,7 +107,7 @@ def _distributions(requirements: Iterable[str]) -> dict[str, metadata.Distributi
     return distributions
 
 
-def _files(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]]:
+def _iter_files(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]]:
     """Yield the files of a distribution: name in the archive and path. Scripts and installed byte code stay behind."""
     for member in distribution.files or ():
         path = Path(str(member.locate()))
@@ -130,10 +131,10 @@ def _add_byte_code(tar: tarfile.TarFile, name: str, path: Path, draft: Path) -> 
     except py_compile.PyCompileError:
         # Some packages bring templates and modules for other versions of Python.
         return
-    tar.add(draft, importlib.util.cache_from_source(name), filter=_anonymous)
+    tar.add(draft, importlib.util.cache_from_source(name), filter=_without_owner)
 
 
-def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     member.mode = 0o755 if member.mode & 0o100 else 0o644

@@ -1,15 +1,17 @@
 """The child process in which verification opens tables, run as ``python -m federator.pipeline.location_inspector``.
 
-A request has ``location``, ``storage``, ``allowed_bases`` and ``mounts``. The response is the result of ``inspect_location``.
+A request has ``location``, ``storage``, ``allowed_bases`` and ``mounts``. The response has the fields of an
+``Inspection``. A request with ``denied``, the reason why the location may not be opened, has no other fields.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from federator.lance.inspection import inspect_location, inspection_row
+from federator.lance.inspection import Inspection, inspect_location
 from federator.runtime.arrow_import import import_arrow_without_pandas
 from federator.runtime.child_process import serve_requests
 
@@ -28,10 +30,9 @@ def main() -> None:
 
     def inspect(request: Mapping[str, Any]) -> dict[str, Any]:
         if "denied" in request:
-            return inspection_row("denied", request["denied"])
-        return inspect_location(
-            request["location"], request["storage"], session, allowed=request["allowed_bases"], mounts=request["mounts"]
-        )
+            return asdict(Inspection("denied", request["denied"]))
+        allowed, mounts = request["allowed_bases"], request["mounts"]
+        return asdict(inspect_location(request["location"], request["storage"], session, allowed=allowed, mounts=mounts))
 
     serve_requests(inspect)
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
-#: for a local master, and the least on a cluster
-LEAST_PARTITIONS = 4
+#: the number for a local master, and the minimum on a cluster
+MIN_PARTITIONS = 4
 
 
 def follow_cluster(spark: SparkSession, conf: Mapping[str, str]) -> None:
@@ -20,17 +20,17 @@ def follow_cluster(spark: SparkSession, conf: Mapping[str, str]) -> None:
     A client of Spark Connect does not know the executors.
     """
     if hasattr(spark, "sparkContext") and not _is_local(spark) and _PARTITIONS not in conf:
-        spark.conf.set(_PARTITIONS, str(max(LEAST_PARTITIONS, spark.sparkContext.defaultParallelism)))
+        spark.conf.set(_PARTITIONS, str(max(MIN_PARTITIONS, spark.sparkContext.defaultParallelism)))
 
 
 def spark_parallelism(spark: SparkSession) -> int:
     """Return the number of tasks of a stage over the index."""
-    return int(spark.conf.get(_PARTITIONS, str(LEAST_PARTITIONS)) or LEAST_PARTITIONS)
+    return int(spark.conf.get(_PARTITIONS, str(MIN_PARTITIONS)) or MIN_PARTITIONS)
 
 
 def inspection_parallelism(spark: SparkSession) -> int:
     """Return how many tables or directories are inspected at once. Inspection needs CPU time, and a slot may have less than a CPU."""
-    return os.cpu_count() or 2 if _is_local(spark) else spark_parallelism(spark)
+    return (os.cpu_count() or 2) if _is_local(spark) else spark_parallelism(spark)
 
 
 def _is_local(spark: SparkSession) -> bool:

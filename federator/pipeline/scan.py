@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from federator.connector import FederatorError, SourceSpec
 from federator.model import canonical_location
+from federator.pipeline.directory_lister import DirectoryListing
 from federator.pipeline.local_frames import local_frame
 from federator.pipeline.parallelism import inspection_parallelism
 from federator.registry import parse_connector_settings
@@ -102,14 +103,11 @@ def scan_root(spark: SparkSession, spec: ScanSpec) -> ScanFindings:
 
 def _recheck_root(spec: ScanSpec) -> list[ScanGap]:
     with _ListerProcess(spec) as lister:
-        response = lister.inspect(())
-    if response["found"] in ("directory", "table") and not response.get("empty"):
+        listing = lister.list_directory(())
+    if listing.state in ("directory", "table") and not listing.is_empty:
         return []
-    return [
-        _build_gap(
-            spec, (), "unreachable", f"it became unavailable during the scan: {response['message'] or 'it is empty now'}"
-        )
-    ]
+    reason = listing.message or "it is empty now"
+    return [_build_gap(spec, (), "unreachable", f"it became unavailable during the scan: {reason}")]
 
 
 def _scan_task(spec: ScanSpec, budget: int) -> Any:
@@ -130,26 +128,25 @@ def _walk_directories(spec: ScanSpec, paths: Sequence[tuple[str, ...]], budget: 
         while waiting and listed < budget and timeouts < _MAX_TIMEOUTS:
             path = waiting.pop()
             listed += 1
-            response = lister.inspect(path)
-            timeouts = timeouts + 1 if response["found"] == "silent" else 0
-            match response["found"]:
+            listing = lister.list_directory(path)
+            timeouts = timeouts + 1 if listing.state == "silent" else 0
+            match listing.state:
                 case "table":
-                    yield "table", response["location"]
+                    yield "table", listing.location
                 case "gone":
                     vanished = True
                 case "directory":
-                    reason = _incomplete_reason(path, response)
-                    if reason:
-                        yield "gap", _gap_to_json(_build_gap(spec, path, "failed", reason, response["location"]))
-                    children = [name for name in response["directories"] if not _is_excluded(spec, response["location"], name)]
+                    if reason := _incomplete_reason(path, listing):
+                        yield "gap", _gap_to_json(_build_gap(spec, path, "failed", reason, listing.location))
+                    children = [name for name in listing.directories if not _is_excluded(spec, listing.location, name)]
                     if children and len(path) >= spec.depth:
                         detail = f"{len(children)} directories below depth {spec.depth}"
-                        yield "gap", _gap_to_json(_build_gap(spec, path, "depth", detail, response["location"]))
+                        yield "gap", _gap_to_json(_build_gap(spec, path, "depth", detail, listing.location))
                     else:
                         waiting += [(*path, name) for name in reversed(children)]
                 case failure:
                     code = "unreachable" if failure == "silent" else failure
-                    yield "gap", _gap_to_json(_build_gap(spec, path, code, response["message"], response["location"]))
+                    yield "gap", _gap_to_json(_build_gap(spec, path, code, str(listing.message), listing.location))
     for path in waiting:
         if timeouts >= _MAX_TIMEOUTS:
             yield "gap", _gap_to_json(_build_gap(spec, path, "unreachable", "skipped: the store did not respond before"))
@@ -158,11 +155,11 @@ def _walk_directories(spec: ScanSpec, paths: Sequence[tuple[str, ...]], budget: 
     yield "summary", json.dumps({"listed": listed, "vanished": vanished})
 
 
-def _incomplete_reason(path: Sequence[str], response: dict[str, Any]) -> str:
-    if response["unnamed"]:
-        return f"{response['unnamed']} directories have names that cannot be decoded"
+def _incomplete_reason(path: Sequence[str], listing: DirectoryListing) -> str | None:
+    if listing.unnamed:
+        return f"{listing.unnamed} directories have names that cannot be decoded"
     # An unmounted volume looks the same, and so does a wrong prefix in a bucket.
-    return "the root is empty" if response["empty"] and not path else ""
+    return "the root is empty" if listing.is_empty and not path else None
 
 
 def _is_excluded(spec: ScanSpec, parent: str, name: str) -> bool:
@@ -190,13 +187,13 @@ class _ListerProcess(ReplaceableProcess):
         except FederatorError as error:
             self._settings_error = error.message
 
-    def inspect(self, path: Sequence[str]) -> dict[str, Any]:
-        """Return the result of ``directory_lister.inspect_directory`` in the child. ``silent`` if it does not respond in time."""
+    def list_directory(self, path: Sequence[str]) -> DirectoryListing:
+        """List a directory in the child process. The state is ``silent`` if it does not respond in time."""
         if self._settings_error is not None:
             return self._failed(path, "failed", self._settings_error)
         try:
             request = {"root": self._spec.location, "storage": self._storage, "path": list(path)}
-            return self.child.request(request, self._timeout)
+            return DirectoryListing(**self.child.request(request, self._timeout))
         except ChildProcessDied:
             self.kill()
             return self._failed(path, "failed", "the lister process died while it listed the directory")
@@ -204,5 +201,5 @@ class _ListerProcess(ReplaceableProcess):
             self.kill()
             return self._failed(path, "silent", self.timeout_message)
 
-    def _failed(self, path: Sequence[str], state: str, message: str) -> dict[str, Any]:
-        return {"location": self._spec.location_of(path), "found": state, "message": message}
+    def _failed(self, path: Sequence[str], state: str, message: str) -> DirectoryListing:
+        return DirectoryListing(self._spec.location_of(path), state, message)

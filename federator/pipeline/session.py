@@ -18,7 +18,7 @@ from federator.pipeline.class_archive import find_class_archive
 from federator.pipeline.cluster import executor_conf, executor_python
 from federator.pipeline.java import find_java, prepare_java_home
 from federator.pipeline.lost_session import forget_lost_session
-from federator.pipeline.parallelism import LEAST_PARTITIONS, follow_cluster
+from federator.pipeline.parallelism import MIN_PARTITIONS, follow_cluster
 from federator.pipeline.spark_errors import translate_spark_errors
 from federator.registry import PRELOAD, crawl_concurrency
 from federator.runtime.private_files import process_umask
@@ -223,7 +223,7 @@ _CONF = {
     "spark.python.daemon.module": "federator.pipeline.worker_daemon",
     # Set explicitly: Spark sets it for some task types only, and does not share workers with different environments.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-    "spark.sql.shuffle.partitions": str(LEAST_PARTITIONS),
+    "spark.sql.shuffle.partitions": str(MIN_PARTITIONS),
     # All results are requested by the driver, and a limit would only fail the largest runs.
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

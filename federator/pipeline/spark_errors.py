@@ -17,6 +17,7 @@ _PACKAGES_HINT = "executors need this version's packages: federator spark pack, 
 _REFERENCE_HINT = (
     "executors resolve references too: set spark.executorEnv.NAME in [spark.conf], or NAME where workers are started"
 )
+_MAX_CAUSE_LENGTH = 500
 # Texts of Spark and Python that show that the executors are not prepared, each with the hint.
 _HINTS = (
     (re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version"), _PYTHON_HINT),
@@ -44,7 +45,7 @@ def translate_spark_errors(activity: str) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         text = str(error)
         hint = next((hint for pattern, hint in _HINTS if pattern.search(text)), LOG_HINT)
-        raise StateError(f"Spark could not {activity}: {_innermost_cause(text)}", hint=hint) from error
+        raise StateError(f"Spark could not {activity}: {_innermost_cause(text)[:_MAX_CAUSE_LENGTH]}", hint=hint) from error
 
 
 # The last line of a Python traceback: the type of the error, and its message.
@@ -54,16 +55,17 @@ _PYTHON_ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$",
 def _innermost_cause(text: str) -> str:
     """Return the error of a Python worker, else the last cause that a Java trace names, else the first line that is not py4j's.
 
-    At most 500 characters. Of a worker, only messages without secrets are shown: the federator's own, and of missing packages.
+    Of a worker, only messages without secrets are shown: the federator's own, and of missing packages.
     """
     _, is_python, traceback = text.rpartition("Traceback (most recent call last):")
     if is_python and (error := _PYTHON_ERROR.search(traceback)):
-        is_shown = error["type"].startswith("federator.") or error["type"] == "ModuleNotFoundError"
-        return ((is_shown and error["message"]) or f"a task failed with {error['type']}")[:500]
+        if error["message"] and (error["type"].startswith("federator.") or error["type"] == "ModuleNotFoundError"):
+            return error["message"]
+        return f"a task failed with {error['type']}"
     lines = [
         line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while calling")
     ]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if causes:
-        return causes[-1][:500]
-    return lines[0][:500] if lines else "no reason given"
+        return causes[-1]
+    return lines[0] if lines else "no reason given"

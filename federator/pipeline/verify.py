@@ -7,13 +7,14 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
 
 from federator.connector import PermissionDenied, SourceSpec
-from federator.lance.inspection import inspection_row
+from federator.lance.inspection import Inspection
 from federator.lance.opening import opening_options
 from federator.model import canonical_location
 from federator.pipeline.local_frames import local_frame
@@ -23,7 +24,7 @@ from federator.registry import parse_connector_settings
 from federator.runtime.child_process import ChildProcessDied, ReplaceableProcess
 from federator.store.verifications import DueLocation
 
-# ``answer`` is the JSON of an inspection.
+# ``answer`` is the JSON of an ``Inspection``.
 _DDL = "canonical string, location string, checked_at double, answer string"
 # After this many timeouts in a row, a task makes no further requests to a store.
 _MAX_TIMEOUTS = 3
@@ -108,7 +109,7 @@ def _store_of(location: str) -> str:
 
 
 def _inspection_json(state: str, message: str) -> str:
-    return json.dumps(inspection_row(state, message))
+    return json.dumps(asdict(Inspection(state, message)))
 
 
 class InspectorProcess(ReplaceableProcess):
@@ -127,14 +128,13 @@ class InspectorProcess(ReplaceableProcess):
         """Let a location have the limits of ``due``, which count instead of the source's."""
         self._restricted[due.location] = due
 
-    def inspect(self, location: str) -> dict[str, Any]:
-        """Return the result of ``lance.inspection.inspect_location`` for one location, also if its store did not respond before."""
+    def inspect(self, location: str) -> Inspection:
+        """Inspect one location, also if its store did not respond before."""
         (text,) = self._inspect_until_failure([location], math.inf)
-        result: dict[str, Any] = json.loads(text)
-        return result
+        return Inspection(**json.loads(text))
 
     def inspect_each(self, locations: Sequence[str], until: float) -> Iterator[str | None]:
-        """Yield the result for each location in turn, as JSON, until the time ``until`` (seconds since the epoch).
+        """Yield the JSON of an ``Inspection`` for each location in turn, until the time ``until`` (seconds since the epoch).
 
         A location that does not respond in time is ``unreachable``. None: it was not opened, because its store did not respond a few
         times in a row.

@@ -117,8 +117,7 @@ class Change:
     @property
     def moves_location(self) -> bool:
         """Whether an update gives the table another location. The guards count it like a deletion."""
-        both = self.before is not None and self.after is not None
-        return both and self.before.canonical != self.after.canonical  # type: ignore[union-attr]  # both implies it
+        return self.before is not None and self.after is not None and self.before.canonical != self.after.canonical
 
 
 def is_destructive(change: Change) -> bool:

@@ -115,19 +115,7 @@ def validate_arrivals(
     the coverage of the others, and those of the others from which it was to read tables by name.
     """
     carried = carried or {}
-    coverage: dict[str, Coverage] = {}
-    for key, arrival in arrivals.items():
-        if arrival.stated is None and not arrival.records and key in carried:
-            continue
-        checked = check_coverage(source, key, arrival)
-        if checked.presence != READ_BY_NAME:
-            coverage[key] = checked
-        elif key not in named:
-            coverage[key] = _invalid(checked, "no table of it was to be read by name")
-    unstated = failed_evidence(Internal.code, "the crawl ended without stating whether its tables were read by name")
-    for key in named:
-        if key not in arrivals or arrivals[key].stated is None:
-            coverage[key] = Coverage(source, parse_path_key(key), unstated, unstated)
+    coverage = _check_arrivals(source, arrivals, carried, named)
     listed = frozenset(key for key, arrival in arrivals.items() if arrival.listed)
     if read is not None:
         coverage = _add_carried(source, coverage, listed, read, carried)
@@ -141,6 +129,27 @@ def validate_arrivals(
     }
     existing = {key: row for key, row in coverage.items() if key not in absent}
     return SourceEvidence(existing, listed, None if read is None else frozenset(read))
+
+
+def _check_arrivals(
+    source: str, arrivals: Mapping[str, Arrival], carried: Mapping[str, Coverage], named: Collection[str]
+) -> dict[str, Coverage]:
+    """Return the coverage of the namespaces of which something arrived, without those whose tables were read by name as expected."""
+    coverage: dict[str, Coverage] = {}
+    for key, arrival in arrivals.items():
+        if arrival.stated is None and not arrival.records and key in carried:
+            # Only its own record arrived, with the listing of its parent.
+            continue
+        checked = check_coverage(source, key, arrival)
+        if checked.presence != READ_BY_NAME:
+            coverage[key] = checked
+        elif key not in named:
+            coverage[key] = _invalid(checked, "no table of it was to be read by name")
+    unstated = failed_evidence(Internal.code, "the crawl ended without stating whether its tables were read by name")
+    for key in named:
+        if key not in arrivals or arrivals[key].stated is None:
+            coverage[key] = Coverage(source, parse_path_key(key), unstated, unstated)
+    return coverage
 
 
 def unread_coverage(source: str, code: int, reason: str) -> Coverage:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change
@@ -27,16 +28,19 @@ def pair_renames(changes: Sequence[Change], pending_renames: Sequence[Change], *
 
     ``pending_renames`` are deregistrations of a pair that an earlier run carried out without the declaration.
     """
-    leaving = {
-        location: change
-        for change in sorted(changes, key=_target_path, reverse=True)
-        if (location := _freed_location(change)) is not None
-    }
+    leaving: dict[str, Change] = {}
+    for change in sorted(changes, key=attrgetter("target_path")):
+        if (location := _freed_location(change)) is not None:
+            # Of several deregistrations of one location, the first by path is paired.
+            leaving.setdefault(location, change)
+    # The pairs of the deregistrations in ``changes``, by target path.
     pairs: dict[str, str] = {}
     paired: list[Change] = []
     for change in changes:
-        location = change.after.canonical if change.action is Action.DECLARE_TABLE and change.after else None
-        old = None if location is None else leaving.get(location) or _find_pending_rename(pending_renames, change, location)
+        new_location = change.after.canonical if change.action is Action.DECLARE_TABLE and change.after else None
+        old = None
+        if new_location is not None:
+            old = leaving.get(new_location) or _find_pending_rename(pending_renames, change, new_location)
         if old is None:
             paired.append(change)
             continue
@@ -74,9 +78,8 @@ def _merge_target_extras(
     own_doc = strip_comment_marker(before.doc)
     if strip_comment_marker(after.doc) is not None or own_doc is None or declaration.get("doc"):
         return merged
-    marker = find_bound_marker(after)
-    in_comment = marker is not None and has_comment_marker(after)
-    return replace(merged, doc=append_comment_marker(own_doc, marker, after.path) if in_comment and marker else own_doc)
+    marker = find_bound_marker(after) if has_comment_marker(after) else None
+    return replace(merged, doc=own_doc if marker is None else append_comment_marker(own_doc, marker, after.path))
 
 
 def _freed_location(change: Change) -> str | None:
@@ -96,7 +99,3 @@ def _find_pending_rename(pending_renames: Sequence[Change], change: Change, loca
 
 def _pair_id(old: Change, new: Change) -> str:
     return f"{old.target_path} -> {new.target_path}"
-
-
-def _target_path(change: Change) -> str:
-    return change.target_path

@@ -22,7 +22,7 @@ from federator.runtime.text import format_count
 from federator.stages.change_feed import CrawlScope, plan_crawl_scope
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
 from federator.stages.result import Interrupted
-from federator.stages.shared_permissions import record_stores
+from federator.stages.source_stores import record_stores
 from federator.stages.task_slots import TaskSlots
 from federator.stages.verify import verify_sources
 from federator.store import DatabaseError, call_metrics, deployment, identities, records, revisions, runs, verifications

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 from federator.connector import Capabilities, Catalog, SourceSpec, Unsupported
 from federator.lance.columns import declared_schema
-from federator.lance.inspection import inspection_row
+from federator.lance.inspection import Inspection
 from federator.model import Path, canonical_location, iter_ancestors, local_path, parent_locations
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import (
@@ -26,9 +24,9 @@ from federator.runtime.text import format_count
 from federator.settings import Settings
 from federator.stages.context import RunContext
 from federator.stages.plan import save_plan
-from federator.stages.shared_permissions import Permissions, find_store, restrict_to_declaring
+from federator.stages.shared_permissions import Permissions, restrict_to_declaring
+from federator.stages.source_stores import find_access
 from federator.store import records, roots, verifications
-from federator.store.stores import value_of_location
 from federator.store.verifications import DueLocation
 
 
@@ -50,7 +48,7 @@ class DeclareSpec:
 class _InspectedLocation:
     location: str
     canonical: str
-    result: dict[str, Any]
+    inspection: Inspection
 
 
 def rule_for_plan(settings: Settings, name: str) -> MirrorRule:
@@ -95,9 +93,9 @@ def _build_candidates(
             declared = records.list_declarations_at(connection, [inspected.canonical]).get(inspected.canonical, [])
         other_paths = [table.key for table in declared if table.source == target and table.path != path]
         yield DeclarationCandidate(
-            path, inspected.location, inspected.canonical, inspected.result["state"], inspected.result["message"],
+            path, inspected.location, inspected.canonical, inspected.inspection.state, inspected.inspection.message,
             observation.record, observation.foreign, other_paths, list(_missing_namespaces(catalog, path)),
-            declared_schema(json.loads(inspected.result["schema"] or "[]")) if capabilities.keeps_columns else None,
+            declared_schema(json.loads(inspected.inspection.schema or "[]")) if capabilities.keeps_columns else None,
         )  # fmt: skip
 
 
@@ -126,7 +124,7 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
             name = _find_root(context.settings, canonical) if spec.roots else None
             storage_spec = context.settings.root_spec(name) if name is not None else target
             own = Permissions.of_spec(storage_spec)
-            access = find_store(storage_spec).access
+            access = find_access(storage_spec)
             shared = restrict_to_declaring(context.index, context.settings, own, access, canonical)
             due = DueLocation(canonical, location, shared.allowed_bases, shared.mounts)
             if name not in inspectors:
@@ -134,22 +132,16 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
             inspector = inspectors[name]
             inspector.restrict(due)
             if inspector.is_silent(location):
-                result = inspection_row("unreachable", "not inspected: its store did not respond several times in a row")
-                yield _InspectedLocation(location, canonical, result)
+                inspection = Inspection("unreachable", "not inspected: its store did not respond several times in a row")
+                yield _InspectedLocation(location, canonical, inspection)
                 continue
-            result = inspector.inspect(location)
-            if root_table is not None or result["state"] == "valid":
-                row = {
-                    "canonical": canonical,
-                    "location": location,
-                    "checked_at": time.time(),
-                    "checked_through": storage_spec.name,
-                    "access": value_of_location(access, canonical),
-                    **result,
-                }
+            inspection = inspector.inspect(location)
+            if root_table is not None or inspection.state == "valid":
                 with context.index.write() as connection:
-                    verifications.save_verifications(connection, [row])
-            yield _InspectedLocation(location, canonical, result)
+                    verifications.save_inspection(
+                        connection, inspection, canonical=canonical, location=location, through=storage_spec.name, access=access
+                    )
+            yield _InspectedLocation(location, canonical, inspection)
 
 
 def _find_root(settings: Settings, canonical: str) -> str | None:

@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from federator.connector import StateError, TableNotFound
+from federator.lance.inspection import Inspection
 from federator.model import TableRecord, parse_path_key, path_key
 from federator.model.audit_kinds import AuditKind
 from federator.stages.context import RunContext
 from federator.stages.result import format_state_counts
-from federator.stages.shared_permissions import Permissions, find_store, restrict_to_declaring
+from federator.stages.shared_permissions import Permissions, restrict_to_declaring
+from federator.stages.source_stores import find_access
 from federator.store import Connection, audit_log, ledger, records, verifications
 from federator.store.stores import value_of_location
 from federator.store.verifications import DueLocation
@@ -50,32 +52,26 @@ def _verify_table(context: RunContext, table_id: str, end: float) -> str:
         # Anybody who sets a location could otherwise have it opened with the credentials of a source that is hidden from them.
         is_copy = other is not None and _is_copy_of(connection, source, table, other[0])
         through, location = other if other is not None and is_copy else (source, str(table.location))
-    own, access = Permissions.of_source(context.settings, through), find_store(context.source_spec(through)).access
+    own, access = Permissions.of_source(context.settings, through), find_access(context.source_spec(through))
     permitted = restrict_to_declaring(context.index, context.settings, own, access, canonical)
     due = DueLocation(canonical, location, permitted.allowed_bases, permitted.mounts)
     with InspectorProcess(context.source_spec(through), context.settings.verify.timeout, {location: due}) as inspector:
         text = next(inspector.inspect_each([due.location], end), None)
     if text is None:
         raise StateError("the time of this request is over: the table was not opened", hint="verify the remaining tables again")
-    result: dict[str, Any] = json.loads(text)
-    row = {
-        "canonical": due.canonical,
-        "location": due.location,
-        "checked_at": time.time(),
-        "checked_through": through,
-        "access": value_of_location(access, canonical),
-        **result,
-    }
-    if other is not None and not is_copy and row["state"] != "valid":
+    inspection = Inspection(**json.loads(text))
+    if other is not None and not is_copy and inspection.state != "valid":
         # The location is known to be valid: what this source cannot open would replace the facts of the others.
-        raise StateError(f"the location cannot be opened through {source}: {row['state']}, {row['message']}")
+        raise StateError(f"the location cannot be opened through {source}: {inspection.state}, {inspection.message}")
     with context.index.write() as connection:
-        verifications.save_verifications(connection, [row])
+        verifications.save_inspection(
+            connection, inspection, canonical=canonical, location=location, through=through, access=access
+        )
         audit_log.append_event(
             connection, AuditKind.TABLE_VERIFIED, actor=context.run.actor, run_id=context.run.id, subject=table_id,
-            detail={"state": row["state"]},
+            detail={"state": inspection.state},
         )  # fmt: skip
-    return str(row["state"])
+    return inspection.state
 
 
 def _find_verifying_source(
@@ -88,8 +84,8 @@ def _find_verifying_source(
     known = verifications.find_verification(connection, source, canonical)
     if known is None or known.state != "valid" or known.checked_through not in context.settings.sources:
         return None
-    through, own_access = known.checked_through, find_store(context.source_spec(source)).access
-    access = find_store(context.source_spec(through)).access
+    through, own_access = known.checked_through, find_access(context.source_spec(source))
+    access = find_access(context.source_spec(through))
     if value_of_location(access, canonical) != value_of_location(own_access, canonical):
         return None
     declaring = verifications.list_declaring_sources(connection, own_access, [canonical]).get(canonical, set()) - {source}
@@ -130,7 +126,7 @@ def _verify_due_locations(
     from federator.pipeline.spark_errors import translate_spark_errors
     from federator.pipeline.verify import verify_locations
 
-    limits, access = context.settings.verify, find_store(context.source_spec(name)).access
+    limits, access = context.settings.verify, find_access(context.source_spec(name))
     with context.index.read() as connection:
         due = verifications.list_due_locations(
             connection, name, now=time.time(), max_age=limits.max_age, limit=limits.max_tables, stricter=stricter,

@@ -216,9 +216,7 @@ def list_plans(
 ) -> list[PlanRecord]:
     """List plans without their bodies, newest first, optionally of some mirrors, in one state or of one run.
 
-    ``digest`` is the beginning of the digests.
-
-    ``after`` is the ``created_at`` and the digest of the last plan of the previous page.
+    ``digest`` is the beginning of the digests. ``after`` is the ``created_at`` and the digest of the last plan of the previous page.
     """
     p = t.plan.c
     query = select(*columns_of(t.plan, PlanRecord)).order_by(p.created_at.desc(), p.digest).limit(limit)
@@ -231,8 +229,8 @@ def list_plans(
     if digest is not None:
         query = query.where(p.digest.startswith(digest, autoescape=True))
     if after is not None:
-        created_at, digest = after
-        query = query.where(or_(p.created_at < created_at, and_(p.created_at == created_at, p.digest > digest)))
+        created_at, last_digest = after
+        query = query.where(or_(p.created_at < created_at, and_(p.created_at == created_at, p.digest > last_digest)))
     return [PlanRecord(**row) for row in connection.execute(query).mappings()]
 
 

@@ -31,6 +31,7 @@ class Request:
 
     id: int
     kind: Annotated[str, Field(examples=["crawl"])]
+    #: what the run is about (``worker.runner`` reads it by kind), the ``job`` that queued it, and ``again`` if its worker died
     argument: Annotated[Mapping[str, Any], Field(exclude=True)]
     actor: str
     state: Annotated[str, Field(examples=["queued"], description="queued, running, done, failed or cancelled")]

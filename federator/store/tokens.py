@@ -72,10 +72,10 @@ def create_token(
     events with a name must belong to one token.
     """
     secret, now = PREFIX + secrets.token_urlsafe(_BYTES), time.time()
-    expires = now + lifetime if lifetime is not None else None
-    row = {
+    row: dict[str, Any] = {
         "name": name, "digest": token_digest(secret), "role": role, "scopes": json.dumps(scopes.texts, ensure_ascii=False),
-        "created_at": now, "created_by": actor, "expires_at": expires,
+        "created_at": now, "created_by": actor, "expires_at": now + lifetime if lifetime is not None else None,
+        "revoked_at": None, "revoked_by": None,
     }  # fmt: skip
     with index.write() as connection:
         if _find_row(connection, name) is not None:
@@ -84,9 +84,9 @@ def create_token(
                 hint="choose another name; federator token list shows the used ones",
             )
         connection.execute(insert(t.token), [row])
-        detail = {"role": role, "scopes": list(scopes.texts), "expires_at": expires}
+        detail = {"role": role, "scopes": list(scopes.texts), "expires_at": row["expires_at"]}
         audit_log.append_event(connection, AuditKind.TOKEN_CREATED, actor=actor, run_id=None, subject=name, detail=detail)
-    return secret, ApiToken(name, role, scopes, now, actor, expires, revoked_at=None, revoked_by=None)
+    return secret, _token_from_row(row)
 
 
 def revoke_token(index: Index, name: str, *, actor: str) -> ApiToken:
@@ -133,6 +133,5 @@ def _find_row(connection: Connection, name: str) -> RowMapping | None:
 
 
 def _token_from_row(row: RowMapping | dict[str, Any]) -> ApiToken:
-    scopes = Scopes.parse(json.loads(row["scopes"]))
-    columns = ("created_at", "created_by", "expires_at", "revoked_at", "revoked_by")
-    return ApiToken(row["name"], row["role"], scopes, *(row[name] for name in columns))
+    columns = ("name", "role", "created_at", "created_by", "expires_at", "revoked_at", "revoked_by")
+    return ApiToken(scopes=Scopes.parse(json.loads(row["scopes"])), **{name: row[name] for name in columns})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -23,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from federator.lance.inspection import REFERS_OUTSIDE
+from federator.lance.inspection import REFERS_OUTSIDE, Inspection
 from federator.model import Kind, LocationAliases, TableRecord, canonical_location
 from federator.store import records
 from federator.store import tables as t
@@ -205,6 +206,21 @@ def list_declaring_sources(connection: Connection, access: str, canonicals: Sequ
             if value_at(accesses, row.source, row.canonical) == value_of_location(access, row.canonical):
                 sources_by_location.setdefault(row.canonical, set()).add(row.source)
     return sources_by_location
+
+
+def save_inspection(
+    connection: Connection, inspection: Inspection, *, canonical: str, location: str, through: str, access: str
+) -> None:
+    """Store what an inspection has found now.
+
+    ``location`` is the spelling that was inspected, ``through`` the source or storage root with whose options, and ``access`` the
+    access of these (``stores.SourceStore``).
+    """
+    row = {
+        "canonical": canonical, "location": location, "checked_at": time.time(), "checked_through": through,
+        "access": value_of_location(access, canonical), **asdict(inspection),
+    }  # fmt: skip
+    save_verifications(connection, [row])
 
 
 def save_verifications(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:

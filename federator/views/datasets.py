@@ -126,9 +126,12 @@ class DatasetFilter:
     declared_in: str | None = None
     conflicts: bool = False
 
-    def matches(self, view: Dataset) -> bool:
-        # The SQL conditions cannot check these: the state of a dataset with aliases, and the comparison of declarations.
-        return self.state in (None, view.state) and (view.has_conflict or not self.conflicts)
+    def matches(self, state: str | None, *, has_conflict: bool) -> bool:
+        """Check what SQL conditions cannot: the state of a dataset with aliases, and the comparison of its declarations."""
+        return self.state in (None, state) and (has_conflict or not self.conflicts)
+
+
+NO_FILTER = DatasetFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ class DatasetPage:
 
 
 def list_datasets(
-    index: Index, filters: DatasetFilter = DatasetFilter(), *, after: str = "", limit: int = 200, scopes: Scopes = EVERYTHING
+    index: Index, filters: DatasetFilter = NO_FILTER, *, after: str = "", limit: int = 200, scopes: Scopes = EVERYTHING
 ) -> DatasetPage:
     """List datasets by location, from the declarations that the scopes cover. ``after`` is the cursor of the previous page."""
     datasets: list[Dataset] = []
@@ -151,7 +154,7 @@ def list_datasets(
             if not locations:
                 break
             views = _build_views(connection, locations, scopes, conflicting=filters.conflicts)
-            datasets += [view for view in views if filters.matches(view)]
+            datasets += [view for view in views if filters.matches(view.state, has_conflict=view.has_conflict)]
             after = locations[-1]
     page, following = cut_page(datasets, limit)
     return DatasetPage(page, following)

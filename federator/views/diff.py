@@ -1,8 +1,8 @@
 """Differences between two snapshots: added, removed or changed objects, with attribution.
 
-Only rows that were opened or closed in between are read. An object that existed only in between, or that changed back, is not a
-difference. The journal attributes a difference to the newest write to the object. Only writes between the last revision with the old
-state and the first with the new one count. A difference without such a write was made by others.
+An object that existed only in between, or that changed back, is not a difference. The journal attributes a difference to the newest
+write to the object. Only writes between the last revision with the old state and the first with the new one count. A difference
+without such a write was made by others.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, literal, null, or_, select, tuple_, union_all
+from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from federator.connector.options import mask_secrets
 from federator.model import Path, object_id, path_key
+from federator.model.differences import DifferenceKind
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.changes import NAMESPACE_ACTIONS
 from federator.store import tables as t
@@ -29,23 +29,18 @@ from federator.store.field_types import OptionalTimestamp
 from federator.store.snapshots import Snapshot, read_transaction_at
 from federator.store.sql import chunked
 from federator.views import verification_history
+from federator.views.revision_range import ObjectKey, RevisionRange
 
 # Sorts after the name of every source, because differences of verification states come last.
 _AFTER_ALL_SOURCES = "\U0010ffff"
 _SCALAR_FIELDS = ("kind", "location", "doc", "owner", "native_id", "problem")
 
 r, v, j = t.record.c, t.revision.c, t.journal.c
+
+#: the columns of a Lance schema (``lance.columns.list_columns``)
 Columns = Sequence[Mapping[str, Any]]
-
+#: source, path key and ``is_table`` of the last object of a page, in the order of the differences
 DifferenceCursor = tuple[str, str, int]
-
-
-class DifferenceKind(StrEnum):
-    """The kind of a difference."""
-
-    ADDED = "added"
-    REMOVED = "removed"
-    CHANGED = "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +115,14 @@ def list_differences(
     """
     keyed: list[tuple[DifferenceCursor, Difference]] = []
     with read_transaction_at(index, begin, end) as connection:
-        for span, conditions in _revision_ranges(connection, begin, end, filters, scopes):
-            if (after and span.source < after[0]) or len(keyed) > limit:
+        for revisions, conditions in _list_revision_ranges(connection, begin, end, filters, scopes):
+            if (after and revisions.source < after[0]) or len(keyed) > limit:
                 continue
-            last = after[1:] if after and after[0] == span.source else None
-            rows = connection.execute(span.query(conditions, last).limit(limit + 1 - len(keyed))).mappings().all()
-            keys = [(span.source, row["path"], row["is_table"]) for row in rows]
-            keyed += zip(keys, _build_differences(connection, span, rows), strict=True)
+            previous = after[1:] if after and after[0] == revisions.source else None
+            query = revisions.select_differing(conditions, kind=filters.kind, after=previous).limit(limit + 1 - len(keyed))
+            rows = connection.execute(query).mappings().all()
+            keys = [(revisions.source, row["path"], row["is_table"]) for row in rows]
+            keyed += zip(keys, _build_differences(connection, revisions, rows), strict=True)
         if len(keyed) <= limit:
             after_location = after[1] if after and after[0] == _AFTER_ALL_SOURCES else ""
             changed = _verification_differences(connection, begin, end, filters, after=after_location, scopes=scopes)
@@ -141,12 +137,12 @@ def list_newest_differences(
     """List the ``limit`` newest of the same differences, newest first. Raise HistoryExpired if the history is not kept."""
     found: list[Difference] = []
     with read_transaction_at(index, begin, end) as connection:
-        for span, conditions in _revision_ranges(connection, begin, end, filters, scopes):
-            differing = span.query(conditions, None)
+        for revisions, conditions in _list_revision_ranges(connection, begin, end, filters, scopes):
+            differing = revisions.select_differing(conditions, kind=filters.kind)
             # The revisions of a source are numbered in the order in which they were published.
             c = differing.selected_columns
             newest = differing.order_by(None).order_by(c["last"].desc(), c["path"], c["is_table"]).limit(limit)
-            found += _build_differences(connection, span, connection.execute(newest).mappings().all())
+            found += _build_differences(connection, revisions, connection.execute(newest).mappings().all())
         found += _verification_differences(connection, begin, end, filters, after="", scopes=scopes)
     return nsmallest(limit, found, key=lambda difference: (-(difference.at or 0.0), difference.id))
 
@@ -157,19 +153,13 @@ def count_differences(
     """Return the number of differences of each kind. Raise HistoryExpired if the history is not kept."""
     counts = dict.fromkeys(DifferenceKind, 0)
     with read_transaction_at(index, begin, end) as connection:
-        for span, conditions in _revision_ranges(connection, begin, end, filters, scopes):
-            differing = span.query(conditions, None).order_by(None).subquery().c
-            kind = case(
-                (differing.old_id.is_(None), DifferenceKind.ADDED),
-                (differing.new_id.is_(None), DifferenceKind.REMOVED),
-                else_=DifferenceKind.CHANGED,
-            )
-            for name, number in connection.execute(select(kind, func.count()).group_by(kind)):
-                counts[_reverse_kind(DifferenceKind(name)) if span.is_reversed else DifferenceKind(name)] += number
+        for revisions, conditions in _list_revision_ranges(connection, begin, end, filters, scopes):
+            for kind, number in revisions.count_differing(connection, conditions).items():
+                counts[kind] += number
         counts[DifferenceKind.CHANGED] += sum(
             1 for _ in _verification_differences(connection, begin, end, filters, after="", scopes=scopes)
         )
-    return {name.value: number for name, number in counts.items() if filters.kind in (None, name)}
+    return {kind.value: number for kind, number in counts.items() if filters.kind in (None, kind)}
 
 
 def _verification_differences(
@@ -183,8 +173,8 @@ def _verification_differences(
     )
     for location, source, first, last in changes:
         state = [FieldChange("state", first.state, last.state)] if first.state != last.state else []
-        has_both_schemas = first.schema is not None and last.schema is not None
-        columns = _column_changes(first.schema, last.schema) if has_both_schemas and first.schema != last.schema else ()
+        has_new_schema = None not in (first.schema, last.schema) and first.schema != last.schema
+        columns = _column_changes(first.schema, last.schema) if has_new_schema else ()
         yield Difference(
             DifferenceKind.CHANGED,
             id=location,
@@ -208,67 +198,10 @@ def _find_attribution(writes: Sequence[RowMapping], *, since: float, until: floa
     return max(matching, key=lambda write: (write["intent_at"], write["op_id"]), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class _RevisionRange:
-    """One source between two of its revisions. ``is_reversed`` if the comparison begins at the later revision."""
-
-    source: str
-    low: int
-    high: int
-    is_reversed: bool
-    kind: DifferenceKind | None
-
-    def events(self, *conditions: ColumnElement[bool]) -> Any:
-        """Return each opening and closing of a row in between. ``old_id`` and ``new_id`` are set if the row was valid at that end."""
-        scope = (r.source == self.source, *conditions)
-        valid_at_low = case((r.valid_from <= self.low, r.id))
-        valid_at_high = case((or_(r.valid_to.is_(None), r.valid_to > self.high), r.id))
-        closed = select(
-            r.path, r.is_table, valid_at_low.label("old_id"), null().label("new_id"),
-            case((r.valid_from <= self.low, r.digest)).label("old_digest"), null().label("new_digest"), r.valid_to.label("event"),
-        ).where(*scope, r.valid_to > self.low, r.valid_to <= self.high)  # fmt: skip
-        opened = select(
-            r.path, r.is_table, null(), valid_at_high, null(),
-            case((or_(r.valid_to.is_(None), r.valid_to > self.high), r.digest)), r.valid_from,
-        ).where(*scope, r.valid_from > self.low, r.valid_from <= self.high)  # fmt: skip
-        return union_all(closed, opened).subquery().c
-
-    def query(self, conditions: Sequence[ColumnElement[bool]], after: tuple[str, int] | None) -> Select[Any]:
-        """Return a select of the objects that differ, by path: ``old_id``, ``new_id``, the ``first`` and the ``last`` event."""
-        if after is not None:
-            conditions = [*conditions, tuple_(r.path, r.is_table) > tuple_(literal(after[0]), literal(after[1]))]
-        e = self.events(*conditions)
-        old, new = func.max(e.old_id), func.max(e.new_id)
-        changed: ColumnElement[bool] = func.max(e.old_digest) != func.max(e.new_digest)
-        by_kind = {
-            DifferenceKind.ADDED: old.is_(None) & new.is_not(None),
-            DifferenceKind.REMOVED: old.is_not(None) & new.is_(None),
-            DifferenceKind.CHANGED: changed,
-        }
-        kind = _reverse_kind(self.kind) if self.kind and self.is_reversed else self.kind
-        differs = by_kind[kind] if kind else or_(*by_kind.values())
-        columns = (old.label("old_id"), new.label("new_id"), func.min(e.event).label("first"), func.max(e.event).label("last"))
-        query = select(e.path, e.is_table, *columns).group_by(e.path, e.is_table)
-        return query.having(differs).order_by(e.path, e.is_table)
-
-    def previous_events(
-        self, connection: Connection, paths: Sequence[str], last: Mapping[tuple[str, int], int]
-    ) -> dict[tuple[str, int], int]:
-        """Return the event before the ``last`` one, for objects with several events."""
-        previous: dict[tuple[str, int], int] = {}
-        for chunk in chunked(paths):
-            e = self.events(r.path.in_(chunk))
-            for path, is_table, event in connection.execute(select(e.path, e.is_table, e.event)):
-                key = (path, is_table)
-                if key in last and previous.get(key, 0) < event < last[key]:
-                    previous[key] = event
-        return previous
-
-
-def _revision_ranges(
+def _list_revision_ranges(
     connection: Connection, begin: Snapshot, end: Snapshot, filters: DifferenceFilter, scopes: Scopes
-) -> Iterator[tuple[_RevisionRange, list[ColumnElement[bool]]]]:
-    """Yield the sources that may differ, by name, each with the conditions of the filters and the scopes."""
+) -> Iterator[tuple[RevisionRange, list[ColumnElement[bool]]]]:
+    """Yield the sources that may differ, by name, each with the conditions of the path prefix and the scopes."""
     for source in sorted({*begin.revisions, *end.revisions}):
         first, last = begin.revision_of(source), end.revision_of(source)
         elsewhere = filters.path_prefix and filters.path_prefix[0] != source
@@ -277,50 +210,50 @@ def _revision_ranges(
         conditions = [visibility.is_covered(connection, scopes, r.source, r.path)]
         if filters.path_prefix:
             conditions.append(visibility.is_at_or_below(connection, r.path, path_key(filters.path_prefix[1:])))
-        yield _RevisionRange(source, min(first, last), max(first, last), first > last, filters.kind), conditions
+        yield RevisionRange(source, min(first, last), max(first, last), is_reversed=first > last), conditions
 
 
-def _reverse_kind(kind: DifferenceKind) -> DifferenceKind:
-    return {DifferenceKind.ADDED: DifferenceKind.REMOVED, DifferenceKind.REMOVED: DifferenceKind.ADDED}.get(kind, kind)
-
-
-def _build_differences(connection: Connection, span: _RevisionRange, rows: Sequence[RowMapping]) -> list[Difference]:
-    """Return the differences for rows of ``_RevisionRange.query``, with facts from the record, the revision and the journal."""
+def _build_differences(connection: Connection, revisions: RevisionRange, rows: Sequence[RowMapping]) -> list[Difference]:
+    """Return the differences for rows of ``RevisionRange.select_differing``, with facts from record, revision and journal."""
     records = _records_by_id(connection, [number for row in rows for number in (row["old_id"], row["new_id"]) if number])
-    several = {(row["path"], row["is_table"]): row["last"] for row in rows if row["first"] < row["last"]}
-    before = span.previous_events(connection, sorted({path for path, _ in several}), several)
-    published = _revisions_by_number(connection, span.source, {span.low, *before.values(), *(row["last"] for row in rows)})
-    writes = _writes_by_path(connection, span.source, sorted({row["path"] for row in rows}))
+    last_of_several: dict[ObjectKey, int] = {
+        (row["path"], row["is_table"]): row["last"] for row in rows if row["first"] < row["last"]
+    }
+    previous = revisions.find_previous_events(connection, sorted({path for path, _ in last_of_several}), last_of_several)
+    numbers = {revisions.low, *previous.values(), *(row["last"] for row in rows)}
+    published = _revisions_by_number(connection, revisions.source, numbers)
+    writes = _writes_by_path(connection, revisions.source, sorted({row["path"] for row in rows}))
     differences = []
     for row in rows:
-        key = (row["path"], row["is_table"])
-        since, revision = published.get(before.get(key, span.low)), published.get(row["last"])
+        # The write came after the last revision with the old state.
+        since = published.get(previous.get((row["path"], row["is_table"]), revisions.low))
+        revision = published.get(row["last"])
         write = None
         if revision and revision["published_at"] is not None:
             started_at = since["published_at"] if since and since["published_at"] is not None else 0.0
             write = _find_attribution(
                 writes.get(row["path"], []), since=started_at, until=revision["published_at"], is_table=bool(row["is_table"])
             )
-        differences.append(_build_difference(span, row, records, revision, write))
+        differences.append(_build_difference(revisions, row, records, revision, write))
     return differences
 
 
 def _build_difference(
-    span: _RevisionRange,
+    revisions: RevisionRange,
     row: RowMapping,
     records: Mapping[int, RowMapping],
     revision: RowMapping | None,
     write: RowMapping | None,
 ) -> Difference:
     old, new = records.get(row["old_id"]), records.get(row["new_id"])
-    if span.is_reversed:
+    if revisions.is_reversed:
         old, new = new, old
     present = new or old
     assert present is not None
     return Difference(
         how=DifferenceKind.ADDED if old is None else DifferenceKind.REMOVED if new is None else DifferenceKind.CHANGED,
-        id=object_id(span.source, row["path"]),
-        source=span.source,
+        id=object_id(revisions.source, row["path"]),
+        source=revisions.source,
         kind=present["kind"],
         location=present["location"],
         fields=tuple(_field_changes(old, new)) if old and new else (),

@@ -28,7 +28,7 @@ from federator.store.sql import MAX_BIND_VALUES, chunked, unindexed
 from federator.store.stores import list_sharing, read_stores, value_at
 from federator.store.verifications import SourceLocation, rank_state
 from federator.views import verification_history
-from federator.views.datasets import DISAGREEMENTS, Declaration, cut_page, list_sources
+from federator.views.datasets import DISAGREEMENTS, NO_FILTER, DatasetFilter, Declaration, cut_page, list_sources
 from federator.views.tree import NodePage, TableDeclaration, TreeNode, declaration_fields
 from federator.views.verification_history import PastVerification
 
@@ -134,25 +134,22 @@ def get_table_at(index: Index, node: Path, snapshot: Snapshot, *, scopes: Scopes
 
 
 def list_datasets_at(
-    index: Index, snapshot: Snapshot, *, state: str | None = None, declared_in: str | None = None, conflicts: bool = False,
-    after: str = "", limit: int = 200, scopes: Scopes = EVERYTHING,
+    index: Index, snapshot: Snapshot, filters: DatasetFilter = NO_FILTER, *, after: str = "", limit: int = 200,
+    scopes: Scopes = EVERYTHING,
 ) -> PastDatasetPage:  # fmt: skip
-    """List the datasets of a snapshot by location, optionally in a state, of one source, or with duplicates or disagreements.
-
-    Raise HistoryExpired if the history is not kept.
-    """
-    filtered = conflicts or state is not None
+    """List the datasets of a snapshot by location. Raise HistoryExpired if the history is not kept."""
+    is_filtered = filters.conflicts or filters.state is not None
     datasets: list[PastDataset] = []
     with read_transaction_at(index, snapshot) as connection:
         while len(datasets) <= limit:
-            size = MAX_BIND_VALUES if filtered else limit + 1
-            locations = _list_locations_at(connection, snapshot, declared_in, after, size, scopes)
+            size = MAX_BIND_VALUES if is_filtered else limit + 1
+            locations = _list_locations_at(connection, snapshot, filters.declared_in, after, size, scopes)
             if not locations:
                 break
             datasets += [
                 dataset
                 for dataset in _build_datasets(connection, snapshot, locations, scopes)
-                if state in (None, dataset.state) and (not conflicts or dataset.disagreements or dataset.duplicates)
+                if filters.matches(dataset.state, has_conflict=bool(dataset.disagreements or dataset.duplicates))
             ]
             after = locations[-1]
     page, following = cut_page(datasets, limit)

@@ -206,14 +206,14 @@ def _build_node(
     rows = sorted(rows, key=lambda row: (order[row["source"]], row["path"]))
     homes = [_build_declaration(row, verified) for row in rows]
     locations = {alias_targets.get(row["canonical"], row["canonical"]) for row in rows if row["canonical"]}
-    kind = rows[0]["kind"] if rows[0]["is_table"] else "namespace"
+    name, is_table = rows[0]["name"], bool(rows[0]["is_table"])
     return MergedEntry(
-        path_key((*path, rows[0]["name"])),
-        rows[0]["name"],
-        kind,
-        homes,
-        homes[0].id,
-        bool(rows[0]["is_table"]) and len(locations) > 1,
+        id=path_key((*path, name)),
+        name=name,
+        kind=rows[0]["kind"] if is_table else "namespace",
+        homes=homes,
+        default=homes[0].id,
+        conflict=is_table and len(locations) > 1,
     )
 
 

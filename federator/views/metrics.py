@@ -121,13 +121,13 @@ def _source_metrics(connection: Connection, now: float) -> list[SourceMetrics]:
 
 def _count_coverage(connection: Connection, source: str, revision: int) -> dict[str, int]:
     c = t.coverage.c
-    # Two branches, as in ``coverage.read_coverage``: each reads a partial index.
     begun = select(c.presence, c.detail, func.count().label("n")).where(c.source == source, unindexed(c.valid_from) <= revision)
     begun = begun.group_by(c.presence, c.detail)
+    # Two branches, as in ``coverage.read_coverage``: each reads a partial index.
+    valid = union_all(begun.where(c.valid_to.is_(None)), begun.where(c.valid_to > revision))
     counted: Counter[str] = Counter()
-    for presence, detail, n in connection.execute(
-        union_all(begun.where(c.valid_to.is_(None)), begun.where(c.valid_to > revision))
-    ):
+    for presence, detail, n in connection.execute(valid):
+        # The worse of the two states: a listing that is not complete, or else the state of the children.
         counted[presence if presence != "complete" else detail] += n
     return dict(counted)
 

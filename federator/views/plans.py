@@ -24,6 +24,7 @@ from federator.model import parse_path_key
 from federator.planning.user_declarations import PLAN_NAME_PREFIX, user_plan_target
 from federator.store import plans
 from federator.store import tables as t
+from federator.store.engine import Index
 from federator.store.plans import PlanCounts, PlanRecord, StoredPlan
 from federator.views import plan_outcomes
 from federator.views.runs import Visibility
@@ -83,6 +84,16 @@ class PlanSummary(PlanRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class TableRefusal:
+    """A refusal about one table in the newest plan of a mirror. ``plan`` is the digest of the plan."""
+
+    mirror: str
+    reason: str
+    detail: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
 class VisiblePlan:
     """A plan as a principal sees it: ``body`` is the parsed content, or its visible part if the plan is ``partial``."""
 
@@ -116,6 +127,24 @@ def list_visible_plans(
             break
         after = (records[-1].created_at, records[-1].digest)
     return visible[:limit]
+
+
+def list_table_refusals(index: Index, origins: Mapping[str, str], source: str, path: str) -> list[TableRefusal]:
+    """Return the refusals about a table, by its path key, in the newest plan of each mirror. ``origins`` are those of the mirrors."""
+    refusals: list[TableRefusal] = []
+    with index.read() as connection:
+        for mirror, origin in origins.items():
+            newest = plans.find_newest_plan(connection, mirror, about=path)
+            if newest is None or newest[1] == 0:
+                continue
+            plan = plans.get_plan(connection, newest[0].digest)
+            refusals += (
+                TableRefusal(mirror, refusal["reason"], refusal["detail"], plan.digest)
+                for refusal in plan.content["refusals"]
+                if (refusal["target_source"], refusal["target_path"]) == (source, path)
+                or (origin, refusal["origin_path"]) == (source, path)
+            )
+    return refusals
 
 
 def _summarize(connection: Connection, viewer: Visibility, record: PlanRecord, done: Counted) -> PlanSummary | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 from sqlalchemy import Connection, select
@@ -48,6 +48,15 @@ class VerifiedState:
     checked_at: Annotated[OptionalTimestamp, Field(description="last inspection that found it; null: not recorded")]
     version: int | None
     rows: int | None
+
+
+class StateChange(NamedTuple):
+    """A location whose verification state differs between two snapshots. ``source`` declares it in one of them."""
+
+    location: str
+    source: str
+    first: PastVerification
+    last: PastVerification
 
 
 _FIELDS = ("state", "message", "since", "checked_at", "version", "rows")
@@ -100,11 +109,11 @@ def default_state_at(connection: Connection, as_of: float) -> str | None:
 
 def iter_state_changes(
     connection: Connection, begin: Snapshot, end: Snapshot, *, below: Path = (), after: str = "", scopes: Scopes
-) -> Iterator[tuple[str, str, PastVerification, PastVerification]]:
-    """Yield the locations whose verification states differ between two snapshots, in order.
+) -> Iterator[StateChange]:
+    """Yield the changes of verification states from ``begin`` to ``end``, by location.
 
-    Each comes with a source that declares it in one of the snapshots, its state at ``begin`` and its state at ``end``. A first
-    inspection is not a change. A location that changed through several accesses (``stores``) is yielded for each.
+    A first inspection is not a change. A location that changed through several accesses (``stores``) is yielded for each. ``below`` is
+    a path prefix, and ``after`` the last location of the previous page.
     """
     low, high = sorted((begin.at, end.at))
     location = byte_ordered(connection, p.canonical)
@@ -116,7 +125,7 @@ def iter_state_changes(
         order = {location: number for number, location in enumerate(locations)}
         for key in sorted(differ, key=lambda key: (order[key[0]], key[1])):
             if key in sources:
-                yield key[0], sources[key], first[key], last[key]
+                yield StateChange(key[0], sources[key], first[key], last[key])
         after = locations[-1]
 
 

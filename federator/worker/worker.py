@@ -21,7 +21,7 @@ from federator.model.notices import Notice, NoticeEvent
 from federator.notify import NotificationSender
 from federator.runtime.text import first_line
 from federator.settings import Settings
-from federator.stages.shared_permissions import record_stores
+from federator.stages.source_stores import record_stores
 from federator.store import Connection, DatabaseError, job_states, notices, requests, runs
 from federator.store.leases import Lease, LeaseHeld, LeaseLost, acquire_lease
 from federator.worker.jobs import configured_jobs, reconcile, running_scheduler

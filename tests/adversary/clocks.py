@@ -23,13 +23,14 @@ from federator.store import leases, open_index
 from federator.store import tables as t
 from federator.store.leases import LeaseHeld, LeaseLost, acquire_lease
 from tests.adversary.churn import Churn
-from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_servers, wait_until
+from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_servers
 from tests.adversary.table import Cell
 from tests.adversary.workers import migrated
 from tests.fixtures.availability import fail_or_skip
 from tests.fixtures.glue import GlueAccount
 from tests.fixtures.hive import Metastore
 from tests.fixtures.postgres import postgres_server
+from tests.fixtures.waiting import wait_until
 
 DAY = 86_400
 #: where the clock jumps to, in seconds from the right time

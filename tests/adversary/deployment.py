@@ -266,14 +266,6 @@ def end(process: subprocess.Popen[bytes], sign: int = signal.SIGTERM) -> int:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def wait_until(holds: Callable[[], bool], what: str, seconds: float = _PATIENCE) -> None:
-    """Wait until the callable ``holds`` returns true. Raises AssertionError after ``seconds``."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, f"it did not come to pass: {what}"
-        time.sleep(0.05)
-
-
 def _waiting(plans: Sequence[Plan]) -> bool:
     """Whether a plan has refusals that only time ends."""
     return any(

@@ -28,11 +28,12 @@ from sqlalchemy import select
 from federator.demo.servers import hive
 from federator.store import Index, migrations, open_index
 from federator.store import tables as t
-from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_servers, wait_until
+from tests.adversary.deployment import BACK, FORWARD, Deployment, end, real_servers
 from tests.adversary.killing import Orders
 from tests.adversary.table import Cell
 from tests.fixtures.postgres import postgres_server
 from tests.fixtures.sockets import process_of_port
+from tests.fixtures.waiting import wait_until
 
 FREEZES = int(os.environ.get("ADVERSARY_FREEZES", "8"))
 SEED = int(os.environ.get("ADVERSARY_SEED", "1"))

@@ -72,7 +72,7 @@ def test_what_a_query_finds_is_what_the_scope_covers(index: Index, scopes: Scope
     assert sources == {source for source in SOURCES if scopes.is_visible((source,))}
 
 
-def test_everything_and_nothing(index: Index) -> None:
+def test_the_scope_of_everything_covers_all_and_an_empty_one_nothing(index: Index) -> None:
     c = found.c
     with index.read() as connection:
         for scopes, number in ((EVERYTHING, len(PATHS)), (Scopes(), 0)):

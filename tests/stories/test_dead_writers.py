@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from federator.store.leases import CALL_DEADLINE_SECONDS, LEASE_TTL_SECONDS, WRI
 from federator.testing import MemoryStore
 from federator.testing.contract import unique_name
 from tests.fixtures.product import Product
+from tests.fixtures.waiting import wait_until
 from tests.unit.api.service_process import Process
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
@@ -145,19 +146,12 @@ def declare(url: str, table: str) -> httpx.Response:
     return httpx.post(f"{url}/v1/table/lake%24sales%24{table}/declare", json={}, timeout=PATIENCE)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, "it did not become so"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_next_run_finds_a_write_that_was_made(site: Site, store: MemoryStore, number: int) -> None:
     process, url = site.start()
     store.faults("slow:sales$new")
     send(url, "table/lake%24sales%24new/declare")
-    until(lambda: "declare_table sales$new" in store.calls())
+    wait_until(lambda: "declare_table sales$new" in store.calls())
     assert site.journal() == [("declare_table", "sales$new", "intent", None)]
     process.end(number)
     store.faults("")
@@ -183,7 +177,7 @@ def test_the_next_write_finds_a_write_that_was_not_made(site: Site, store: Memor
     assert declare(url, "first").status_code == 200
     store.faults("hang:sales")
     send(url, "namespace/lake%24sales/drop", {"behavior": "Cascade"})
-    until(lambda: ("drop_namespace", "sales", "intent", None) in site.journal())
+    wait_until(lambda: ("drop_namespace", "sales", "intent", None) in site.journal())
     process.end(number)
     store.faults("")
     of_dead = site.leases()
@@ -202,7 +196,7 @@ def test_a_slow_write_of_a_living_process_is_left_alone(site: Site, store: Memor
     _, url = site.start()
     store.faults("slow:sales$new")
     sent = send(url, "table/lake%24sales%24new/declare")
-    until(lambda: "declare_table sales$new" in store.calls())
+    wait_until(lambda: "declare_table sales$new" in store.calls())
     _, other = site.start()
     assert declare(other, "other").status_code == 200
     site.run("crawl", "lake")
@@ -219,7 +213,7 @@ def test_a_frozen_process_that_wakes_does_not_write(site: Site, store: MemorySto
     assert declare(url, "first").status_code == 200
     store.faults("hang:sales")
     sent = send(url, "namespace/lake%24sales/drop", {"behavior": "Cascade"})
-    until(lambda: ("drop_namespace", "sales", "intent", None) in site.journal())
+    wait_until(lambda: ("drop_namespace", "sales", "intent", None) in site.journal())
     process.send_signal(signal.SIGSTOP)
     store.faults("")
     _, other = site.start()
@@ -282,9 +276,9 @@ def test_a_real_metastore_shows_what_a_killed_service_did(tmp_path: Path, hive2_
             hold.text = text
             send(url, f"table/lake%24{database}%24t/declare")
             assert hold.met.wait(PATIENCE)
-            until(lambda: not catalog.observe((database, "t")).is_absent)
+            wait_until(lambda: not catalog.observe((database, "t")).is_absent)
             if text == b"alter_table":
-                until(lambda: catalog.observe((database, "t")).record is not None)
+                wait_until(lambda: catalog.observe((database, "t")).record is not None)
             process.kill()
             hold.text = None
             hold.met.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import lance
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from federator.connector import ConfigError
+from federator.lance.inspection import Inspection
 from federator.model import LocationAliases
 from federator.pipeline.verify import InspectorProcess
 from federator.runtime.child_process import ChildProcess
@@ -98,7 +98,7 @@ def test_a_stopped_run_inspects_no_further_location(
     inspected: list[str] = []
     honest = InspectorProcess.inspect
 
-    def inspect(process: InspectorProcess, location: str) -> dict[str, Any]:
+    def inspect(process: InspectorProcess, location: str) -> Inspection:
         inspected.append(location)
         federator.stop.set()
         return honest(process, location)

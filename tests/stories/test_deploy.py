@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.fixtures.availability import fail_or_skip
 from tests.fixtures.postgres import free_port
+from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 TOKEN = {"Authorization": "Bearer t0ken-of-the-test"}
@@ -72,14 +72,6 @@ def running(service: str, wheel: Path, home: Path, *more: str) -> Iterator[subpr
     assert process.returncode == 0, output
 
 
-def eventually(ask: Callable[[], Any], seconds: float = 200) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := ask()):
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.2)
-    return found
-
-
 def test_the_parts_work_together(wheel: Path, home: Path) -> None:
     port = free_port()
     with running("upgrade", wheel, home) as upgrade:
@@ -87,10 +79,10 @@ def test_the_parts_work_together(wheel: Path, home: Path) -> None:
     with ExitStack() as parts, httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
         for service, more in (("api", ["--port", str(port)]), ("worker", [])):
             parts.enter_context(running(service, wheel, home, *more))
-        assert eventually(lambda: ready(client))
+        wait_until(lambda: ready(client), "the API is ready")
         assert client.get("/api/v1/tree").status_code == 401
         # Its schedule begins with a crawl.
-        (run,) = eventually(lambda: [
+        (run,) = wait_until(lambda: [
             run for run in client.get("/api/v1/runs", headers=TOKEN).json()["runs"] if run["state"] not in ("queued", "running")
         ])  # fmt: skip
         assert (run["kind"], run["state"]) == ("crawl", "ok")

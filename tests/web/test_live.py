@@ -15,7 +15,7 @@ from tests.web.conftest import Service, open_context
 OpenPage = Callable[[str], Page]
 
 
-def _runs(service: Service, number: int) -> list[runs.RunHandle]:
+def _insert_runs(service: Service, number: int) -> list[runs.RunHandle]:
     return [runs.insert_run(service.index, "plan", trigger="request", actor=f"actor-{at}") for at in range(number)]
 
 
@@ -38,7 +38,7 @@ def _row(page: Page, text: str) -> Locator:
 
 
 def test_rows_in_hand_stay_while_new_ones_are_announced(open_page: OpenPage, service: Service) -> None:
-    first, second = _runs(service, 2)
+    first, second = _insert_runs(service, 2)
     page = _open_live(open_page, "runs")
     expect(_row(page, second.id)).to_be_visible()
     for key in "jjxj":
@@ -47,7 +47,7 @@ def test_rows_in_hand_stay_while_new_ones_are_announced(open_page: OpenPage, ser
     expect(_row(page, first.id)).to_have_class(re.compile("picked"))
     expect(_row(page, service.run.id)).to_be_focused()
     page.evaluate("() => { window.shown = document.querySelector('main tbody'); }")
-    (third,) = _runs(service, 1)
+    (third,) = _insert_runs(service, 1)
     runs.finish_run(service.index, first, "failed", summary={}, error="no catalog")
     notice = page.get_by_role("button", name="1 new")
     expect(notice).to_be_visible()
@@ -68,7 +68,7 @@ def test_rows_in_hand_stay_while_new_ones_are_announced(open_page: OpenPage, ser
 def test_a_list_that_nobody_works_in_follows_at_once(open_page: OpenPage, service: Service) -> None:
     page = _open_live(open_page, "runs")
     expect(_row(page, service.run.id)).to_be_visible()
-    (new,) = _runs(service, 1)
+    (new,) = _insert_runs(service, 1)
     expect(_row(page, new.id)).to_be_visible()
     expect(page.get_by_role("button", name="1 new")).to_have_count(0)
 
@@ -76,7 +76,7 @@ def test_a_list_that_nobody_works_in_follows_at_once(open_page: OpenPage, servic
 def test_a_row_under_the_pointer_does_not_move(open_page: OpenPage, service: Service) -> None:
     page = _open_live(open_page, "runs")
     _row(page, service.run.id).hover()
-    (new,) = _runs(service, 1)
+    (new,) = _insert_runs(service, 1)
     expect(page.get_by_role("button", name="1 new")).to_be_visible()
     expect(_row(page, new.id)).to_have_count(0)
 
@@ -119,7 +119,7 @@ def test_selected_text_stays_until_it_is_let_go(open_page: OpenPage, service: Se
 
 
 def test_ages_grow_while_a_view_is_open(service: Service, browser: Browser) -> None:
-    (run,) = _runs(service, 1)
+    (run,) = _insert_runs(service, 1)
     with open_context(service, browser) as open_page:
         page = open_page("settings")
         page.clock.install()
@@ -144,7 +144,7 @@ def test_changes_are_polled_where_the_stream_does_not_come_through(service: Serv
         page.clock.fast_forward(11_000)
         expect(status).to_have_text("Every 15 s")
         expect(page.locator("#outage")).to_have_count(0)
-        (new,) = _runs(service, 1)
+        (new,) = _insert_runs(service, 1)
         runs.finish_run(service.index, service.run, "failed", summary={}, error="no catalog")
         fill(service.index, "lake", table("lake", "aa_late"))
         page.clock.fast_forward(15_000)

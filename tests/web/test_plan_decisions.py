@@ -12,7 +12,7 @@ from federator.planning.plan import Plan
 from federator.store import plans, requests, run_stages, runs
 from federator.store import tables as t
 from tests.fixtures.index_content import record_change
-from tests.unit.worker.test_jobs import eventually
+from tests.fixtures.waiting import wait_until
 from tests.web.conftest import Service
 
 OpenPage = Callable[[str], Page]
@@ -99,7 +99,7 @@ def test_a_message_covers_no_button(open_page: OpenPage, service: Service) -> No
         page.get_by_role("button", name="Reject").click()
         expect(page.locator("#announcer")).to_contain_text("needs a comment")
         # The side bar of a narrow page slides out of it.
-        assert eventually(partial(_covers_nothing, page)), page.locator("#announcer").evaluate(_COVERED)
+        wait_until(partial(_covers_nothing, page), "the message covers nothing")
 
 
 def test_what_could_not_be_read_of_the_tree_is_read_again(open_page: OpenPage, service: Service) -> None:

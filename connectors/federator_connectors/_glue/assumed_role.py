@@ -17,7 +17,9 @@ Clock = Callable[[], datetime]
 class RoleCredentials(DeferredRefreshableCredentials):
     """Credentials that ``fetch`` returns, renewed before they expire. Thread-safe.
 
-    Callers that have to wait for STS wait for the same request, and share its failure. botocore would repeat a failed request for
+    ``fetch`` returns ``access_key``, ``secret_key``, ``token`` and ``expiry_time`` (ISO 8601), as botocore names them.
+
+    Threads that have to wait for STS wait for the same request, and share its failure. botocore would repeat a failed request for
     each of them, one after another.
     """
 
@@ -28,15 +30,18 @@ class RoleCredentials(DeferredRefreshableCredentials):
         self._mandatory_refresh_timeout = min(600, session_seconds // 6)
         self._fetching = threading.Lock()
         self._attempts = 0
+        # The error of the last attempt; None if it succeeded.
         self._failure: Exception | None = None
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
+        """Return the current credentials. Raise what ``fetch`` raises."""
         if not self.refresh_needed(self._mandatory_refresh_timeout):
-            # One caller renews them meanwhile; the others do not wait for it.
+            # They are still valid. botocore lets one thread renew them, and the others do not wait for it.
             return super().get_frozen_credentials()
-        attempts = self._attempts
+        attempts_before_waiting = self._attempts
         with self._fetching:
-            if self._failure is not None and self._attempts > attempts:
+            if self._failure is not None and self._attempts > attempts_before_waiting:
+                # The attempt for which this thread waited has failed.
                 raise self._failure
             self._failure = None
             try:
@@ -51,6 +56,7 @@ class RoleCredentials(DeferredRefreshableCredentials):
 class RoleProvider(CredentialProvider):
     """Gives a boto3 session the credentials of a role, and no others."""
 
+    # botocore requires these names of a provider.
     METHOD = "assume-role"
     CANONICAL_NAME = "custom-assume-role"
 

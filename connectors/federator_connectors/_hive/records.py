@@ -35,7 +35,7 @@ _READ_ONLY_PROBLEM = (
 _LANCE_INPUT_FORMATS = frozenset({"com.lancedb.lance.mapred.LanceInputFormat", "org.lance.mapred.LanceInputFormat"})
 
 # Column lengths of the metastore's database. The metastore retries a longer value for 20 s before it refuses it.
-_NAME_CHARACTERS = {1: 128, 2: 128}
+_NAMESPACE_CHARACTERS = 128
 _TABLE_CHARACTERS = 256
 _KEY_CHARACTERS = {"namespace": 180, "table": 256}
 _VALUE_CHARACTERS = 4000
@@ -69,8 +69,8 @@ def table_record(source: str, path: Path, table: Any, *, storage_managed: str = 
     A storage-managed table is read-only, or has the kind TABLE with the setting ``storage_managed`` = origins.
     """
     parameters = dict(table.parameters or {})
-    storage_managed_here = is_storage_managed(table)
-    is_origin = storage_managed_here and storage_managed == ORIGINS
+    is_managed = is_storage_managed(table)
+    is_origin = is_managed and storage_managed == ORIGINS
     storage = table.sd
     columns = [*((storage and storage.cols) or []), *(table.partitionKeys or [])]
     return TableRecord(
@@ -83,7 +83,7 @@ def table_record(source: str, path: Path, table: Any, *, storage_managed: str = 
         schema=_columns_to_schema(columns),
         native_id=native_id(table),
         kind=Kind.TABLE if table.tableType == EXTERNAL_TABLE or is_origin else Kind.MANAGED_TABLE,
-        problem=_READ_ONLY_PROBLEM if storage_managed_here and not is_origin else None,
+        problem=_READ_ONLY_PROBLEM if is_managed and not is_origin else None,
     )
 
 
@@ -267,7 +267,7 @@ def _schema_to_columns(schema: str | None) -> list[Any]:
 
 def _check_name(what: str, path: Path) -> None:
     name = path[-1]
-    max_length = _TABLE_CHARACTERS if what == "table" else _NAME_CHARACTERS[len(path)]
+    max_length = _TABLE_CHARACTERS if what == "table" else _NAMESPACE_CHARACTERS
     if not _NAME.fullmatch(name) or len(name) > max_length:
         raise InvalidInput(
             f"{name!r} is not a valid {what} name in Hive", hint=f"use 1 to {max_length} characters of a-z, 0-9 and _"

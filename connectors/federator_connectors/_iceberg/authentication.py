@@ -18,13 +18,14 @@ _TOKENS = "/v1/oauth/tokens"
 
 def build_authentication(source: str, settings: IcebergSettings) -> Authentication:
     """Build the authentication of a source's requests, with the configured headers."""
-    authentication = _build_authentication(source, settings)
+    authentication = _build_token_authentication(source, settings)
     return AdditionalHeaders(authentication, settings.headers) if settings.headers else authentication
 
 
-def _build_authentication(source: str, settings: IcebergSettings) -> Authentication:
+def _build_token_authentication(source: str, settings: IcebergSettings) -> Authentication:
     if settings.credential is None:
         return FixedHeaders.bearer(settings.auth_token)
+    # ``credential`` is CLIENT_ID:SECRET.
     client_id, _, secret = settings.credential.partition(":")
     return shared_token(
         TokenClient(

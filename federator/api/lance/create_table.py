@@ -22,9 +22,10 @@ from federator.connector import (
     ServiceUnavailable,
     Unsupported,
 )
-from federator.data import PrincipalPool
+from federator.data import PrincipalPool, run_inspection
 from federator.lance.arrow_json import type_from_json
 from federator.lance.columns import declared_schema, list_columns
+from federator.lance.inspection import Inspection
 from federator.model import path_key
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def create_empty_table(
             nonlocal is_written
             created = pool.run("create", table_handle(table), input=str(body.path))
             is_written = True
-            check_created(write, table, created, pool.run("inspect", table_handle(table)))
+            check_created(write, table, created, run_inspection(pool.run, table_handle(table)))
 
         try:
             with pool.open_file() as body:
@@ -66,12 +67,10 @@ def create_empty_table(
     return table, result
 
 
-def check_created(
-    write: AuthorizedWriter, table: VisibleTable, created: Mapping[str, Any], verification: Mapping[str, Any]
-) -> None:
+def check_created(write: AuthorizedWriter, table: VisibleTable, created: Mapping[str, Any], inspection: Inspection) -> None:
     """Check that a written table can be read at the location in its catalog.
 
-    ``created`` is the response of the write, ``verification`` the verification result of the location afterwards. Raise
+    ``created`` is the response of the write (``data.rows.create_table``), ``inspection`` that of the location afterwards. Raise
     ConcurrentModification if the catalog no longer declares the table there, Internal if its rows are not at the location,
     ServiceUnavailable or PermissionDenied if it cannot be opened now.
     """
@@ -83,14 +82,14 @@ def check_created(
             f"{name} was written to {table.location}, but {'is no longer declared' if record is None else 'is declared elsewhere'}",
             hint="check who removed or changed the declaration in the meantime",
         )
-    state, version = verification["state"], verification["version"]
+    state, version = inspection.state, inspection.version or 0
     if state != "valid":
         kind = {"unreachable": ServiceUnavailable, "denied": PermissionDenied}.get(state, Internal)
-        raise kind(f"{name} was written to {table.location}, but cannot be opened there: {state}, {verification['message']}")
-    if version < created["version"] or (version == created["version"] and verification["rows"] != created["num_inserted_rows"]):
+        raise kind(f"{name} was written to {table.location}, but cannot be opened there: {state}, {inspection.message}")
+    if version < created["version"] or (version == created["version"] and inspection.rows != created["num_inserted_rows"]):
         raise Internal(
             f"{name} was written to {table.location} as version {created['version']} with {created['num_inserted_rows']} rows, "
-            f"but is version {version} with {verification['rows']} rows there"
+            f"but is version {version} with {inspection.rows} rows there"
         )
 
 

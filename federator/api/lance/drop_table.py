@@ -12,7 +12,7 @@ from federator.api.lance.write_access import AuthorizedWriter, WriteTarget
 from federator.api.principals import Role, can_drop_data
 from federator.apply.direct_writes import WriteResult
 from federator.connector import CatalogError, Internal, InvalidInput, TableNotFound, Unsupported
-from federator.data import PrincipalPool, TableHandle
+from federator.data import PrincipalPool, TableHandle, run_inspection
 from federator.model import Kind, TableRecord, canonical_location, parse_path_key, path_key
 from federator.views import datasets
 
@@ -83,7 +83,7 @@ def _require_no_branch(pool: PrincipalPool, handle: TableHandle, resolved: str, 
     """Raise InvalidInput if the location is a branch of another table. That table may be in no catalog, so the index cannot show it."""
     for match in re.finditer("/tree/", resolved):
         table = replace(handle, location=resolved[: match.start()])
-        if pool.run("inspect", table, allow_outside=True)["state"] not in ("missing", "empty", "not_lance"):
+        if run_inspection(pool.run, table, allow_outside=True).state not in ("missing", "empty", "not_lance"):
             raise InvalidInput(
                 f"{name}: {handle.location} is part of another table, and is not deleted",
                 hint="use DeregisterTable, which keeps the data",
@@ -92,12 +92,12 @@ def _require_no_branch(pool: PrincipalPool, handle: TableHandle, resolved: str, 
 
 def _is_written(pool: PrincipalPool, handle: TableHandle, name: str) -> bool:
     """Whether the location contains a Lance table; False if nothing was written. Raise InvalidInput for any other content."""
-    inspection = pool.run("inspect", handle, allow_outside=True)
-    if inspection["state"] in ("missing", "empty", "declared_only"):
+    inspection = run_inspection(pool.run, handle, allow_outside=True)
+    if inspection.state in ("missing", "empty", "declared_only"):
         return False
-    if inspection["state"] != "valid":
+    if inspection.state != "valid":
         raise InvalidInput(
-            f"{name}: the content of {handle.location} is {inspection['state']} and is not deleted: {inspection['message']}",
+            f"{name}: the content of {handle.location} is {inspection.state} and is not deleted: {inspection.message}",
             hint="use DeregisterTable, which keeps the data",
         )
     foreign_names = pool.run("foreign_files", handle)["names"]

@@ -29,22 +29,22 @@ from federator.api.shares import PrincipalThreads
 from federator.apply.direct_writes import WriteRequest
 from federator.apply.table_locks import TABLE_WAIT_SECONDS
 from federator.connector import ConcurrentModification, InvalidInput
-from federator.data import DataLimits, PrincipalPool, TableHandle, TableProcessPool
+from federator.data import DataLimits, PrincipalPool, TableHandle, TableProcessPool, run_inspection
 from federator.data.limits import CONFIG_SECTION
-from federator.data.process_pool import ProcessEnded, ProcessTimeout
-from federator.lance.inspection import REFERS_OUTSIDE
+from federator.data.process_pool import ProcessEnded, ProcessTimeout, RunOperation
+from federator.lance.inspection import REFERS_OUTSIDE, Inspection
 from federator.runtime.redaction import mask_readable
 from federator.settings import Settings
-from federator.stages.shared_permissions import Permissions, find_store, restrict_to_declaring
+from federator.stages.shared_permissions import Permissions, restrict_to_declaring
+from federator.stages.source_stores import find_access
 from federator.store import Index, verifications
-from federator.store.stores import value_of_location
 
 #: the app's body limit for routes with Arrow bodies; ``[serve.data] max_bytes`` limits them instead
 UNLIMITED = 1 << 62
 _LOCK_POLL_SECONDS = 0.05
 
-#: called with an operation's response and the verification result of the location afterwards; raises CatalogError
-Confirm = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
+#: called with an operation's response and the inspection of the location afterwards; raises CatalogError
+Confirm = Callable[[Mapping[str, Any], Inspection], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class TableReader:
 
 
 async def _run_on(pool: PrincipalPool, handle: TableHandle, operation: str, **arguments: Any) -> Any:
-    return await asyncio.wrap_future(pool.submit(lambda ask: ask(operation, handle, **arguments)))
+    return await asyncio.wrap_future(pool.submit(lambda run_operation: run_operation(operation, handle, **arguments)))
 
 
 def _table_reader(
@@ -135,63 +135,60 @@ class TableWriter:
         self, table: VisibleTable, action: str, operation: str, confirm: Confirm | None = None, /, *,
         request_fields: Mapping[str, Any] | None = None, **arguments: Any,
     ) -> tuple[Any, str]:  # fmt: skip
-        """Run a write, and record the verification result of the location afterwards.
+        """Run a write, and store the inspection of the location afterwards.
 
-        The write is journalled and audited as ``action`` with ``request_fields``. ``confirm`` can still fail it: it receives the
-        operation's response and the verification result. Return the operation's response and operation id.
+        The write is journalled and audited as ``action`` with ``request_fields``. ``confirm`` can still fail it. Return the
+        operation's response and operation id.
         """
         handle = table_handle(table)
         write_request = WriteRequest(
             self.write.principal.name, table.source.name, action, table.path[1:], (), dict(request_fields or {})
         )
 
-        def run(ask: Any) -> tuple[Any, str]:
-            verification: dict[str, Any] = {}
+        def run(run_operation: RunOperation) -> tuple[Any, str]:
+            inspection: Inspection | None = None
 
             def write() -> Any:
-                response = _run_write(ask, operation, handle, arguments)
-                verification.update(ask("inspect", self._limit_to_shared(table, handle)))
+                nonlocal inspection
+                response = _run_write(run_operation, operation, handle, arguments)
+                inspection = run_inspection(run_operation, self._limit_to_shared(table, handle))
                 if confirm is not None:
-                    if verification["state"] == REFERS_OUTSIDE:
+                    if inspection.state == REFERS_OUTSIDE:
                         # The sources share no permission to read the files, but this source may: check with its own.
-                        confirm(response, ask("inspect", handle, allow_outside=True))
+                        confirm(response, run_inspection(run_operation, handle, allow_outside=True))
                     else:
-                        confirm(response, verification)
+                        confirm(response, inspection)
                 return response
 
             try:
                 return self.write.writer.record_data_write(write_request, write)
             finally:
-                if verification:
-                    self._record_verification(table, handle, verification)
+                if inspection is not None:
+                    self._save_inspection(table, handle, inspection)
 
         return await asyncio.wrap_future(self.pool.submit(run))
 
     def _limit_to_shared(self, table: VisibleTable, handle: TableHandle) -> TableHandle:
-        """Return the handle without permissions that another source lacks in which the verification result is shown."""
+        """Return the handle without permissions that another source lacks in which the inspection is shown."""
         own = Permissions(handle.allowed_bases, handle.mounts)
-        access = find_store(table.source.spec, handle.storage).access
+        access = find_access(table.source.spec, handle.storage)
         shared = restrict_to_declaring(self.write.index, self.write.settings, own, access, table.record.canonical or "")
         return replace(handle, allowed_bases=shared.allowed_bases, mounts=shared.mounts)
 
-    def _record_verification(self, table: VisibleTable, handle: TableHandle, verification: Mapping[str, Any]) -> None:
-        """Store the current verification result."""
-        canonical_location = table.record.canonical
-        if canonical_location is None:
+    def _save_inspection(self, table: VisibleTable, handle: TableHandle, inspection: Inspection) -> None:
+        canonical = table.record.canonical
+        if canonical is None:
             return
-        row = {
-            "canonical": canonical_location, "location": table.location, "checked_at": time.time(),
-            "checked_through": table.source.name,
-            "access": value_of_location(find_store(table.source.spec, handle.storage).access, canonical_location),
-            **verification,
-        }  # fmt: skip
+        source, access = table.source.name, find_access(table.source.spec, handle.storage)
         with self.write.index.write() as connection:
-            verifications.save_verifications(connection, [row])
+            verifications.save_inspection(
+                connection, inspection, canonical=canonical, location=table.location, through=source, access=access
+            )
 
 
-def _run_write(ask: Any, operation: str, handle: TableHandle, arguments: Mapping[str, Any]) -> Any:
+def _run_write(run_operation: RunOperation, operation: str, handle: TableHandle, arguments: Mapping[str, Any]) -> Any:
     try:
-        return ask(operation, handle, **arguments)
+        return run_operation(operation, handle, **arguments)
     except (ProcessTimeout, ProcessEnded) as error:
         message = f"{error.message}; the write may have succeeded nevertheless"
         raise type(error)(message, hint="check the newest version of the table") from None

@@ -6,7 +6,7 @@ from typing import Any
 
 from federator.api.lance.lookup import VisibleTable, capabilities
 from federator.connector import Unsupported
-from federator.data import PrincipalPool, TableHandle
+from federator.data import PrincipalPool, TableHandle, run_inspection
 from federator.lance.opening import opening_options
 from federator.registry import parse_connector_settings
 from federator.store import Index, verifications
@@ -62,4 +62,4 @@ def get_verification_state(pool: PrincipalPool, index: Index, table: VisibleTabl
         verification = verifications.find_verification(connection, table.source.name, canonical_location)
     if verification is not None and verification.state == "valid":
         return "valid"
-    return str(pool.run("inspect", table_handle(table))["state"])
+    return run_inspection(pool.run, table_handle(table)).state

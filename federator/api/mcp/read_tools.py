@@ -19,8 +19,8 @@ from federator.api.models.search import SearchResults
 from federator.api.models.snippets import SnippetList
 from federator.api.models.sources import SourcePage
 from federator.api.models.tree import Tree
+from federator.model.differences import DifferenceKind
 from federator.model.drift import DriftKind, DriftSeverity
-from federator.views.diff import DifferenceKind
 from federator.views.explain import Explanation
 from federator.views.tree import Table
 

@@ -27,6 +27,8 @@ class DatasetPage(ResponseModel):
 
 
 class PastDatasetPage(ResponseModel):
+    """A page of the datasets of a snapshot. `at` is its time."""
+
     at: Timestamp
     datasets: list[PastDataset]
     next: str | None

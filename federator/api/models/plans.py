@@ -62,8 +62,8 @@ class PlanView(PlanRecord):
     application: Annotated[
         Request | None,
         Field(
-            description="the request that applies the plan now, queued or running, or of the sync that does; another one is refused. "
-            "null: there is none, or the plan is shown in part"
+            description="the queued or running request that applies the plan, or that of a sync in which the plan is being applied; "
+            "a further application is refused. null: there is none, or the plan is shown in part"
         ),
     ]
     plan: Annotated[

@@ -45,12 +45,13 @@ def get_audit(
     principal.require_full_scope(Role.ADMIN)
     texts = {"kind": kind, "subject": subject, "run": run}
     values = {name: require_storable(text, name) if text is not None else None for name, text in texts.items()}
+    # A cursor is valid only with the same filters.
     listing = json.dumps(["audit", *values.values(), str(since)])
     before = _parse_sequence(decode_cursor(cursor, listing)[0]) if cursor is not None else None
-    filters = audit_log.AuditFilter(**values, since=_seconds(since) if since is not None else None)
+    filters = audit_log.AuditFilter(**values, since=_epoch_seconds(since) if since is not None else None)
     events = audit_log.list_recent_events(index, filters, before=before, limit=limit + 1)
-    end = encode_cursor(listing, str(events[limit - 1].seq)) if len(events) > limit else None
-    return etag_response(request, AuditEventPage(events=events[:limit], next=end))
+    following = encode_cursor(listing, str(events[limit - 1].seq)) if len(events) > limit else None
+    return etag_response(request, AuditEventPage(events=events[:limit], next=following))
 
 
 @router.get(
@@ -64,7 +65,7 @@ def get_audit_state(request: Request, index: IndexDep, principal: PrincipalDep) 
     return etag_response(request, read_state(index))
 
 
-def _seconds(time: datetime) -> float:
+def _epoch_seconds(time: datetime) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 

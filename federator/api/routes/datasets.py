@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -57,9 +56,7 @@ def get_datasets(
     if as_of is not None:
         listing += f" as of {as_of}"
         start, (snapshot,) = snapshots.resolve_page(listing, (as_of,), cursor)
-        past = history.list_datasets_at(
-            index, snapshot, **asdict(filters), after=start or "", limit=limit, scopes=principal.scopes
-        )
+        past = history.list_datasets_at(index, snapshot, filters, after=start or "", limit=limit, scopes=principal.scopes)
         following = snapshots.next_cursor(listing, past.next, (snapshot,))
         return etag_response(request, PastDatasetPage(at=snapshot.at, datasets=past.datasets, next=following))
     after, _ = decode_cursor(cursor, listing, scopes=principal.scopes)

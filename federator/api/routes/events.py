@@ -73,7 +73,7 @@ async def stream_run_events(
 async def _iter_events(
     streams: RunStreams, index: Index, visibility: Visibility, run_id: str, last_id: str | None
 ) -> AsyncIterator[str]:
-    started_at, sent = time.monotonic(), SentEvents(last_id, alive=": still running\n\n")
+    started_at, sent = time.monotonic(), SentEvents(last_id, keep_alive=": still running\n\n")
     version, kind, content = None, "", b""
     yield RETRY
     while time.monotonic() - started_at < _MAX_STREAM_SECONDS:
@@ -89,6 +89,7 @@ async def _iter_events(
 
 
 async def _sleep() -> None:
+    """Wait for the next poll. Tests replace this function."""
     await asyncio.sleep(POLL_SECONDS)
 
 

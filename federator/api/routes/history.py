@@ -16,9 +16,9 @@ from federator.api.problems import problem_docs
 from federator.api.snapshots import SnapshotsDep
 from federator.connector import InvalidInput
 from federator.model import parse_path_key, path_key
+from federator.model.differences import DifferenceKind
 from federator.store.snapshots import Snapshot
 from federator.views import diff
-from federator.views.diff import DifferenceKind
 from federator.views.positions import parse_position
 
 router = APIRouter(prefix="/api/v1")

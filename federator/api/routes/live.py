@@ -60,10 +60,10 @@ async def stream_live_events(
     """Server-sent events about runs, plans, sources and the overview, as far as the principal sees them. The client then reads what it
     shows again from its own route. Changes of the index are noticed within a few seconds."""
     states: LiveStates = request.app.state.live_states
-    viewer = (principal.name, principal.role, *principal.scopes.texts)
+    key = (principal.name, principal.role, *principal.scopes.texts)
 
     async def read() -> LiveState:
-        return await states.get(viewer, lambda: _read_state(index, settings, principal, visibility))
+        return await states.get(key, lambda: _read_state(index, settings, principal, visibility))
 
     events = _iter_events(read, lambda: states.is_closed, seconds, last_event_id)
     return EventStreamResponse(events, request.app.state.run_streams, principal.name)
@@ -72,7 +72,7 @@ async def stream_live_events(
 async def _iter_events(
     read: Callable[[], Awaitable[LiveState]], is_closed: Callable[[], bool], seconds: int, last_id: str | None
 ) -> AsyncIterator[str]:
-    started_at, sent = time.monotonic(), SentEvents(last_id, alive="event: alive\ndata: {}\n\n")
+    started_at, sent = time.monotonic(), SentEvents(last_id, keep_alive="event: alive\ndata: {}\n\n")
     yield RETRY
     while True:
         if text := sent.format_next("state", to_json(await read())):
@@ -83,6 +83,7 @@ async def _iter_events(
 
 
 async def _sleep() -> None:
+    """Wait for the next poll. Tests replace this function."""
     await asyncio.sleep(POLL_SECONDS)
 
 

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -144,8 +144,11 @@ def _hive3_handler(jvm: Any) -> Any:
     return metastore.RetryingHMSHandler.getProxy(conf, handler, False)
 
 
-def _serve_handler(jvm: Any, handler: Any, conf: Mapping[str, str], ready: Any) -> None:
-    """Serves Hive 2 or 3 as their own main class does, but on loopback: that of 3.1.3 always binds the wildcard address."""
+def _serve_handler(jvm: Any, handler: Any, conf: Mapping[str, str], ready: Callable[[int], None]) -> None:
+    """Serve Hive 2 or 3 as their own main class does, but on loopback: that of 3.1.3 always binds the wildcard address.
+
+    Call ``ready`` with the port when the server listens.
+    """
     port = int(conf.get(PORT, "0"))
     thrift, metastore = jvm.org.apache.thrift, jvm.org.apache.hadoop.hive.metastore
     if conf.get("metastore.use.SSL") == "true":
@@ -171,7 +174,7 @@ def _serve_handler(jvm: Any, handler: Any, conf: Mapping[str, str], ready: Any) 
     server.serve()
 
 
-def _serve_hive4(jvm: Any, ready: Any) -> None:
+def _serve_hive4(jvm: Any, ready: Callable[[int], None]) -> None:
     """Serve Hive 4 through its own entry point. It supports a bind address, TLS and SASL, but not port 0."""
     metastore = jvm.org.apache.hadoop.hive.metastore
     conf = metastore.conf.MetastoreConf.newMetastoreConf()
@@ -181,7 +184,7 @@ def _serve_hive4(jvm: Any, ready: Any) -> None:
     metastore.HiveMetaStore.startMetaStore(port, metastore.security.HadoopThriftAuthBridge.getBridge(), conf)
 
 
-def _announce_when_open(port: int, ready: Any) -> None:
+def _announce_when_open(port: int, ready: Callable[[int], None]) -> None:
     while not _is_open(port):
         time.sleep(0.05)
     ready(port)

@@ -51,6 +51,7 @@ dataset_past = Table(
     Index("ix_dataset_past_until", "until"),
 )  # fmt: skip
 
+# The object store of a source, and its access to it (``store.stores.SourceStore``).
 source_store = Table(
     "source_store", metadata,
     Column("source", Text, primary_key=True),
@@ -58,6 +59,7 @@ source_store = Table(
     Column("access", Text, nullable=False, server_default=""),
 )  # fmt: skip
 
+# A declared canonical location that a configured location alias leads to another one, which ``place`` has.
 alias = Table(
     "alias", metadata,
     Column("canonical", Text, primary_key=True),
@@ -65,6 +67,7 @@ alias = Table(
     Index("ix_alias_place", "place"),
 )  # fmt: skip
 
+# Open and resolved drift (``model.drift.Drift``).
 drift = Table(
     "drift", metadata,
     Column("kind", Text, nullable=False),
@@ -79,6 +82,7 @@ drift = Table(
     PrimaryKeyConstraint("kind", "subject", "other"),
 )  # fmt: skip
 
+# The last scan of a configured storage root. ``directories`` is their number in it.
 root = Table(
     "root", metadata,
     Column("name", Text, primary_key=True),
@@ -99,6 +103,7 @@ root_gap = Table(
     PrimaryKeyConstraint("root", "place"),
 )  # fmt: skip
 
+# A table that a scan of a root has found.
 root_table = Table(
     "root_table", metadata,
     Column("root", Text, nullable=False),

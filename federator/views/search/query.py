@@ -43,11 +43,14 @@ Corrections = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed query. Without an ``expression``, every table that passes the filters matches, unless it matches ``lacking``.
+    """A parsed query. A table matches it by ``expression`` and by all ``filters``.
 
-    ``tiers`` are expressions for better matches, best first. With ``one_term`` the query is a single term, so every table in the last
-    tier (words in the name) matches it. This does not follow for the first tier (a complete name), since only the first characters of a
-    long name are compared. ``completed`` is the expression with the last word as a prefix: the last rank.
+    Matches are ordered by rank, from 0: a rank for each of ``tiers`` (a complete name, then words in the name), one for all other
+    matches of ``expression``, and one for those that match only ``completed``, the expression with the last word as a prefix.
+
+    ``expression`` is None if all terms are filters or negated. Every table that passes the filters matches then, unless it matches
+    ``lacking``, the negated terms. With ``one_term`` the query is a single term, so every table in the last tier matches it. This
+    does not follow for the first tier, since only the first characters of a long name are compared.
     """
 
     terms: tuple[Term, ...]
@@ -64,7 +67,7 @@ class Query:
         return len(self.tiers) + (1 if self.completed is None else 2)
 
     def rank_expression(self, number: int, *, without: Sequence[int]) -> Expression | None:
-        """Return the expression of a rank that excludes the tables of the ranks ``without``."""
+        """Return the expression of a rank that excludes the tables of the ranks ``without``. None if the query has no expression."""
         if self.expression is None:
             return None
         if number > len(self.tiers) and self.completed is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from federator.connector import InvalidInput
 from federator.runtime.text import nearest_name
@@ -55,11 +55,7 @@ def _iter_terms(text: str) -> Iterator[Term]:
             not_before = match
             continue
         term = _read_term(match, negated=not_before is not None)
-        yield (
-            term
-            if not_before is None
-            else Term(term.field, term.value, not_before.start(), term.end, term.quoted, term.negated)
-        )
+        yield term if not_before is None else replace(term, start=not_before.start())
         not_before = None
 
 

@@ -13,11 +13,11 @@ from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
-from tests.adversary.deployment import wait_until
 from tests.adversary.lies import Drip, Hang, Late, Lie
 from tests.adversary.thrift_proxy import ThriftProxy
 from tests.fixtures.hive import Metastore
 from tests.fixtures.journal import Notes
+from tests.fixtures.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 import sqlalchemy as sa
 
-from federator.lance.inspection import inspection_row
+from federator.lance.inspection import Inspection
 from federator.store import Index, migrations, stores, verifications
 from federator.store.stores import SourceStore
 from federator.views.verification_history import list_states_at
@@ -20,9 +21,9 @@ def test_old_facts_are_those_of_the_source_that_they_were_verified_through(make_
     index = make_index()
     downgrade_schema(index, "0026")
     facts = [
-        {**inspection_row("valid", ""), "canonical": READ, "checked_through": "one", "store": STORE},
-        {**inspection_row("denied", ""), "canonical": DENIED, "checked_through": "two", "store": STORE},
-        {**inspection_row("valid", ""), "canonical": PATH, "checked_through": "one", "store": ""},
+        {**asdict(Inspection("valid", "")), "canonical": READ, "checked_through": "one", "store": STORE},
+        {**asdict(Inspection("denied", "")), "canonical": DENIED, "checked_through": "two", "store": STORE},
+        {**asdict(Inspection("valid", "")), "canonical": PATH, "checked_through": "one", "store": ""},
     ]
     common = {"location": "x", "checked_at": 20.0, "since": 10.0}
     past = [

@@ -13,13 +13,15 @@ from sqlalchemy import func, select
 from federator.connector import InvalidInput, StateError
 from federator.connector.options import MASKED
 from federator.model import LocationAliases, Record, Scopes
+from federator.model.differences import DifferenceKind
 from federator.store import Index, audit_log, journal, retention, runs, stores, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from federator.store.snapshots import HistoryExpired, Snapshot, latest_run_snapshots, resolve_snapshot
 from federator.store.stores import SourceStore
 from federator.views import diff, history
-from federator.views.diff import DifferenceFilter, DifferenceKind, FieldChange
+from federator.views.datasets import DatasetFilter
+from federator.views.diff import DifferenceFilter, FieldChange
 from tests.fixtures.index_content import fill, intent, namespace, table
 from tests.fixtures.index_reads import iter_differences, iter_tree_at
 
@@ -185,7 +187,7 @@ def test_datasets_of_then(index: Index) -> None:
     assert [dataset.location for dataset in later.datasets] == ["s3://b/one"]
     rest = history.list_datasets_at(index, Snapshot(2.0, {"lake": 2, "copy": 1}), after=later.next or "")
     assert ([dataset.location for dataset in rest.datasets], rest.next) == (["s3://b/two"], None)
-    assert history.list_datasets_at(index, then, declared_in="other").datasets == []
+    assert history.list_datasets_at(index, then, DatasetFilter(declared_in="other")).datasets == []
 
 
 def test_what_a_policy_keeps(index: Index) -> None:

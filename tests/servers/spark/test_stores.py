@@ -16,7 +16,7 @@ from federator.demo.servers.process import Server
 from federator.model.scopes import Scopes
 from federator.service import Federator
 from federator.settings import Settings, parse_settings
-from federator.stages.shared_permissions import record_stores
+from federator.stages.source_stores import record_stores
 from federator.store import verifications
 from federator.testing import MemoryStore
 from federator.testing.contract import unique_name

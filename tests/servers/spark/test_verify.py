@@ -83,15 +83,15 @@ def put(glue_url: str) -> Any:
 def test_a_table_on_s3_is_described(location: str, s3_storage_options: dict[str, str]) -> None:
     lance.write_dataset(ROWS, location, storage_options=s3_storage_options)
     result = inspect_location(location, s3_storage_options)
-    assert (result["state"], result["version"], result["rows"], result["fragments"], result["indices"]) == ("valid", 1, 3, 1, 0)
-    assert result["size"] > 0
+    assert (result.state, result.version, result.rows, result.fragments, result.indices) == ("valid", 1, 3, 1, 0)
+    assert result.size
 
 
 @pytest.mark.parametrize("scheme", ["s3a", "s3n", "S3A"])
 def test_hadoops_schemes_open_the_same_table(location: str, scheme: str, s3_storage_options: dict[str, str]) -> None:
     lance.write_dataset(ROWS, location, storage_options=s3_storage_options)
-    assert inspect_location(location.replace("s3", scheme, 1), s3_storage_options)["rows"] == 3
-    assert inspect_location(location.replace("s3", scheme, 1) + "/nothing", s3_storage_options)["state"] == "missing"
+    assert inspect_location(location.replace("s3", scheme, 1), s3_storage_options).rows == 3
+    assert inspect_location(location.replace("s3", scheme, 1) + "/nothing", s3_storage_options).state == "missing"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_other_clouds_are_asked_for_the_container_and_the_path(recorder: Recorde
         "google_base_url": recorder.url, "google_skip_signature": "true", "azure_storage_endpoint": recorder.url,
         "account_name": "acct", "account_key": "eA==", "allow_http": "true", "client_max_retries": "0",
     }  # fmt: skip
-    assert inspect_location(location, storage)["state"] == "denied"
+    assert inspect_location(location, storage).state == "denied"
     assert recorder.paths[0].startswith(expected)
     assert "prefix=t.lance%2F_versions%2F" in recorder.paths[0]
 
@@ -127,17 +127,17 @@ def test_other_clouds_are_asked_for_the_container_and_the_path(recorder: Recorde
 def test_every_state_on_s3(location: str, put: Any, s3_storage_options: dict[str, str], names: list[str], state: str) -> None:
     put(location, *names)
     result = inspect_location(location, s3_storage_options)
-    assert result["state"] == state, result
-    assert result["message"]
+    assert result.state == state, result
+    assert result.message
 
 
 def test_a_bucket_that_is_not_there_is_missing(s3_storage_options: dict[str, str]) -> None:
-    assert inspect_location("s3://no-such-bucket/t.lance", s3_storage_options)["state"] == "missing"
+    assert inspect_location("s3://no-such-bucket/t.lance", s3_storage_options).state == "missing"
 
 
 def test_a_store_that_cannot_be_reached(location: str, s3_storage_options: dict[str, str]) -> None:
     away = {**s3_storage_options, "aws_endpoint": "http://127.0.0.1:9", "client_max_retries": "0"}
-    assert inspect_location(location, away)["state"] == "unreachable"
+    assert inspect_location(location, away).state == "unreachable"
 
 
 def test_a_principal_without_permission_is_denied_and_does_not_learn_that_nothing_exists(glue_throwaway: Server) -> None:
@@ -145,11 +145,9 @@ def test_a_principal_without_permission_is_denied_and_does_not_learn_that_nothin
     (user,) = principals(glue_throwaway.uri, "glue:GetTables")
     names = ("region", "access_key_id", "secret_access_key")
     storage = {f"aws_{name}": user[name] for name in names} | {"aws_endpoint": glue_throwaway.uri, "allow_http": "true"}
-    assert inspect_location("s3://lance-data/nothing.lance", storage)["state"] == "denied"
-    assert (
-        inspect_location("s3://lance-data/nothing.lance", {**storage, "aws_access_key_id": "AKIAIOSFODNN7EXAMPLE"})["state"]
-        == "denied"
-    )
+    assert inspect_location("s3://lance-data/nothing.lance", storage).state == "denied"
+    unknown_key = {**storage, "aws_access_key_id": "AKIAIOSFODNN7EXAMPLE"}
+    assert inspect_location("s3://lance-data/nothing.lance", unknown_key).state == "denied"
 
 
 @pytest.mark.parametrize("collected", [5_000, 0], ids=["collected", "staged"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def verifications(disk: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with InspectorProcess(spec, 60.0) as inspector:
         for object_id in (*_OWN, *LINKED):
             location = str(_path_of(disk, object_id))
-            row = inspector.inspect(location)
+            row = asdict(inspector.inspect(location))
             row["changed_at"] = row["changed_at"] and 1.0
             fixed = {"canonical": canonical_location(location), "location": location, "access": "", "checked_at": 1.5}
             yield object_id, {**fixed, "checked_through": object_id.partition("$")[0], **row}

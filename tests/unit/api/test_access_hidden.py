@@ -249,7 +249,7 @@ def test_a_new_read_is_compared_too(pair: Pair) -> None:
     assert own_routes <= set(READS), "name a new route in READS, with queries for objects inside and outside the scopes"
 
 
-def test_what_it_may_see_is_there(pair: Pair) -> None:
+def test_what_the_scopes_cover_is_shown(pair: Pair) -> None:
     tree = pair.rich.json("/api/v1/tree?depth=3&path=lake")
     assert [(node["id"], node["coverage"], node["message"]) for node in tree["nodes"]] == [("lake$sales", "complete", None)]
     assert sorted(node["name"] for node in tree["nodes"][0]["children"]) == ["Twin", "eu", "linked", "orders", "twin"]
@@ -288,7 +288,7 @@ def test_what_it_may_see_is_there(pair: Pair) -> None:
         ("/api/v1/requests/{}", "3", "7"), ("/api/v1/mirrors/{}", "hidden", "nobody"),
     ],
 )  # fmt: skip
-def test_not_found_is_one_answer(pair: Pair, template: str, hidden: str, missing: str) -> None:
+def test_a_hidden_object_gets_the_response_of_a_missing_one(pair: Pair, template: str, hidden: str, missing: str) -> None:
     first, other = (pair.rich.get(template.format(text)) for text in (hidden, missing))
     assert (first.status_code, other.status_code) == (404, 404), first.text
     assert first.text.replace(hidden, missing) == other.text
@@ -299,9 +299,7 @@ def test_writes_to_hidden_objects_are_like_writes_to_absent_ones(pair: Pair) -> 
     apis = []
     for api, rich in ((pair.plain, False), (pair.rich, True)):
         index = api.app.state.index
-        settings = worlds.settings(
-            _settings_of(Path(index.engine.url.database or "x").parent, _url(index)), visible=EVERYTHING if rich else SEEN
-        )
+        settings = worlds.settings(_settings_for(index), visible=EVERYTHING if rich else SEEN)
         apis.append(worlds.api(index, settings, "operator"))
     operators = Pair(apis[0], apis[1], pair.plans)
     for body in (
@@ -323,8 +321,10 @@ def test_writes_to_hidden_objects_are_like_writes_to_absent_ones(pair: Pair) -> 
         api.app.state.index.close()
 
 
-def _url(index: Index) -> str:
-    return index.engine.url.render_as_string(hide_password=False)
+def _settings_for(index: Index) -> Callable[..., Settings]:
+    """Return a function that makes settings with the URL of an index."""
+    url = index.engine.url
+    return _settings_of(Path(url.database or "x").parent, url.render_as_string(hide_password=False))
 
 
 # Listings whose positions are JSON, and those whose positions are names.
@@ -413,7 +413,7 @@ def test_the_reason_of_a_namespace_above_a_scope_is_hidden(tmp_path: Path) -> No
 
 def test_cursors_and_tags_are_those_of_their_scope(pair: Pair) -> None:
     index = pair.rich.app.state.index
-    settings = worlds.settings(_settings_of(Path(index.engine.url.database or "x").parent, _url(index)))
+    settings = worlds.settings(_settings_for(index))
     whole = worlds.api(index, settings, "admin", EVERYTHING)
     for url in (
         "/api/v1/tree?path=lake&limit=1",

@@ -66,7 +66,7 @@ def test_events_tell_each_change_once_and_end_with_the_run(api: Api, run: runs.R
 def test_a_reader_with_the_current_state_receives_nothing_twice(
     api: Api, run: runs.RunHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_sent_events, "ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(server_sent_events, "KEEP_ALIVE_SECONDS", 0.0)
     first = parse_events(api.get(f"/api/v1/runs/{run.id}/events").text)[0][0]
     text = api.get(f"/api/v1/runs/{run.id}/events", headers={"Last-Event-ID": "something else"}).text
     assert first not in text
@@ -75,7 +75,7 @@ def test_a_reader_with_the_current_state_receives_nothing_twice(
 
 @pytest.mark.usefixtures("steps")
 def test_a_quiet_run_keeps_the_connection(api: Api, run: runs.RunHandle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_sent_events, "ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(server_sent_events, "KEEP_ALIVE_SECONDS", 0.0)
     text = api.get(f"/api/v1/runs/{run.id}/events").text
     assert ": still running\n\n" in text
 

@@ -54,7 +54,7 @@ def test_a_client_with_the_present_state_gets_no_event(api: Api) -> None:
 
 
 def test_a_quiet_stream_says_that_it_is_alive(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_sent_events, "ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(server_sent_events, "KEEP_ALIVE_SECONDS", 0.0)
     ((event_id, _, _),) = parse_events(api.get("/api/v1/events?seconds=0").text)
     text = api.get("/api/v1/events?seconds=0", headers={"Last-Event-ID": event_id}).text
     assert "event: alive\ndata: {}\n\n" in text

@@ -21,6 +21,7 @@ from federator.settings import Settings, load_settings
 from federator.store import audit_log, journal, open_index
 from federator.store.journal import NO_MIRROR
 from federator.testing import MemoryStore
+from tests.fixtures.waiting import wait_until
 from tests.unit.api.service_process import ODD, Process
 
 #: a call that lasts far longer than ``Process.end`` waits
@@ -59,10 +60,7 @@ def test_answers_in_flight_end(start: Callable[..., Process]) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 100")
         ending = threading.Thread(target=process.end)
         ending.start()
-        end = time.monotonic() + 60
-        while listens(port) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not listens(port)
+        wait_until(lambda: not listens(port), "the port is closed")
         connection.sendall(b'{"kind":"crawl"}')
         assert connection.recv(100).startswith(b"HTTP/1.1 202")
         ending.join()
@@ -153,13 +151,6 @@ def test_a_crawl_that_hangs_delays_the_end_by_no_more(start: Callable[..., Proce
     # Spark's JVM would report that it got the signal, and calls to it would fail.
     assert "Traceback" not in process.text
     assert "py4j" not in process.text
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def crawled(client: httpx.Client) -> None:

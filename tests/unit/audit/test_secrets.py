@@ -1,4 +1,4 @@
-"""Planted secrets are in no event, export or log, for each way into the product."""
+"""Planted secrets are in no audit event, export, log or error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fixtures.index import new_index
 PLANTED = {"fs.s3a.secret.key": "planted-1", "storage.token": "planted-2", "aws-access-key-id": "planted-3", "v": "1"}
 
 
-def test_in_the_parameters_of_a_table_that_is_changed(tmp_path: Path) -> None:
+def test_secrets_in_the_properties_of_an_adopted_table_are_masked_in_events_and_exports(tmp_path: Path) -> None:
     template = new_index(tmp_path, "template.db")
     template.close()
     location = Site(
@@ -48,7 +48,9 @@ def test_in_the_parameters_of_a_table_that_is_changed(tmp_path: Path) -> None:
     assert not any(b"planted" in path.read_bytes() for path in (tmp_path / "export").iterdir())
 
 
-def test_of_the_anchor_and_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_of_the_anchor_and_of_sources_are_in_no_event_log_or_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SECRET", "planted-4")
     source = {"impl": "federator.testing:CONNECTOR", "store": "secrets", "storage": {"token": "${SECRET}"}}
     # Nobody listens there.
@@ -56,10 +58,10 @@ def test_of_the_anchor_and_the_sources(tmp_path: Path, monkeypatch: pytest.Monke
     stream = io.StringIO()
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     logs.configure(stream=stream)
-    made = Federator.open(parse_settings(raw, tmp_path / "federator.toml"))
-    result = made.apply([])
+    federator = Federator.open(parse_settings(raw, tmp_path / "federator.toml"))
+    result = federator.apply([])
     assert result.state == "partial"
     assert "does not respond" in stream.getvalue()
-    texts = [row.event for row in audit_log.iter_events(made.index)]
+    texts = [row.event for row in audit_log.iter_events(federator.index)]
     assert "${SECRET}" in "".join(texts)
     assert "planted" not in "".join((*texts, stream.getvalue(), str(result.errors)))

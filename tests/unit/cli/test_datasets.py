@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from federator.store import drift_detection, verifications
+from federator.lance.inspection import Inspection
+from federator.store import Index, drift_detection, verifications
 from federator.store import tables as t
 from tests.unit.cli.conftest import Shell
 
 
-def test_every_dataset_once_with_all_its_declarations(filled: Shell) -> None:
+def test_each_dataset_is_listed_once_with_all_its_declarations(filled: Shell) -> None:
     lines = filled.run("datasets").stdout.splitlines()
     assert lines[0].split() == ["location", "state", "declared", "as", "note"]
     assert len(lines) == 1 + 11
@@ -21,11 +22,11 @@ def test_every_dataset_once_with_all_its_declarations(filled: Shell) -> None:
     assert "there are more" in filled.run("datasets", "--limit", "1").stderr
 
 
-def test_names_steer_nothing(filled: Shell) -> None:
+def test_control_characters_in_names_do_not_reach_the_terminal(filled: Shell) -> None:
     assert "\x1b" not in filled.run("datasets").stdout
 
 
-def test_one_dataset_in_any_spelling(filled: Shell) -> None:
+def test_a_dataset_is_shown_by_any_spelling_of_its_location(filled: Shell) -> None:
     printed = filled.run("datasets", "s3n://lake/orders.lance/").stdout
     for part in ("s3://lake/orders.lance", "unverified", "2 declarations", "s3a://lake/orders.lance/", "copy$sales$orders"):
         assert part in printed
@@ -34,14 +35,15 @@ def test_one_dataset_in_any_spelling(filled: Shell) -> None:
     assert (result["disagreements"], result["duplicates"], result["verified"]) == ([], [], None)
 
 
-def test_states_and_conflicts_select(filled: Shell) -> None:
-    index = filled.index()
-    row = {
-        "canonical": "s3://lake/orders.lance", "location": "s3://lake/orders.lance", "state": "missing", "message": "no such place",
-        "version": None, "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "lake", "access": "",
-    }  # fmt: skip
+def save_missing(index: Index, location: str, *, message: str) -> None:
     with index.write() as connection:
-        verifications.save_verifications(connection, [row])
+        inspection = Inspection("missing", message)
+        verifications.save_inspection(connection, inspection, canonical=location, location=location, through="lake", access="")
+
+
+def test_datasets_are_filtered_by_state_and_conflicts(filled: Shell) -> None:
+    index = filled.index()
+    save_missing(index, "s3://lake/orders.lance", message="no such place")
     index.close()
     assert [result["location"] for result in filled.json("datasets", "--state", "missing")["datasets"]] == [
         "s3://lake/orders.lance"
@@ -85,12 +87,7 @@ def test_drift_is_listed_filtered_and_an_empty_list_is_reported(filled: Shell) -
     assert "no drift" in filled.run("drift").stderr
     assert filled.json("drift") == {"drift": [], "more": False}
     index = filled.index()
-    row = {
-        "canonical": "s3://lake/orders.lance", "location": "s3://lake/orders.lance", "state": "missing", "message": "x",
-        "version": None, "rows": None, "fragments": None, "schema": None, "checked_at": 1.0, "checked_through": "lake", "access": "",
-    }  # fmt: skip
-    with index.write() as connection:
-        verifications.save_verifications(connection, [row])
+    save_missing(index, "s3://lake/orders.lance", message="x")
     drift_detection.refresh_drift(index, {})
     index.close()
     lines = filled.run("drift").stdout.splitlines()

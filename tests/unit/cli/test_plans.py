@@ -229,3 +229,14 @@ def test_each_change_says_whether_it_waits_and_an_approval_lets_it_go(shell: She
     shell.run("plans", "approve", created.digest)
     assert json.loads(shell.run("plans", "show", created.digest, "--output", "json").stdout)["waiting"] == []
     assert "waits" not in shell.run("plans", "show", created.digest).stdout
+
+
+def test_show_names_the_refusals_about_a_table_at_both_ends(filled: Shell) -> None:
+    refusal = Refusal(Reason.NAME_TAKEN, "copy", "sales$orders", "sales$orders", "it was there")
+    refused = Plan("nightly", "digest", 1, 1, (), (refusal,), (), 1)
+    saved(filled, refused)
+    expected = {"mirror": "nightly", "reason": "name_taken", "detail": "it was there", "plan": refused.digest}
+    for path in ("lake$sales$orders", "copy$sales$orders"):
+        assert filled.json("show", path)["not_mirrored"] == [expected]
+        assert "mirror nightly: name_taken: it was there" in filled.run("show", path).stdout
+    assert filled.json("show", "lake$odd$50%")["not_mirrored"] == []

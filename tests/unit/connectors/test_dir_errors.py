@@ -65,7 +65,7 @@ def test_the_words_of_the_aws_client_are_not_shown() -> None:
     assert caught.value.hint == "check the endpoint and the state of the store"
 
 
-def test_a_file_instead_of_the_directory(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_directory_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ServiceUnavailable):
         Directory(str(tmp_path / "file"), {}).list_subdirectories()
@@ -91,7 +91,7 @@ def test_no_marker_is_written_or_removed_through_a_link(tmp_path: Path) -> None:
     assert (theirs.list_tables(()), mine.list_tables(())) == (["shown"], ["own", "shown"])
 
 
-def test_only_one_of_two_makes_a_directory(tmp_path: Path) -> None:
+def test_a_directory_that_exists_is_not_created_again(tmp_path: Path) -> None:
     directory = Directory(str(tmp_path), {})
     assert directory.create("x.lance")
     assert not directory.create("x.lance")

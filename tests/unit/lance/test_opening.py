@@ -121,10 +121,10 @@ CLIENT = {"allow_http": "true", "client_max_retries": "0", "client_retry_timeout
 def test_no_metadata_service_is_asked_for_credentials(metadata_service: list[str], location: str) -> None:
     storage = {f"storage.{key}": value for key, value in {**STORES[location], **CLIENT}.items()}
     with InspectorProcess(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 60.0) as inspector:
-        assert inspector.inspect(location)["state"] != "valid"
+        assert inspector.inspect(location).state != "valid"
         assert metadata_service == []
         denied = inspector.inspect("oss://b/t.lance")
-        assert (denied["state"], "oss" in denied["message"]) == ("denied", True)
+        assert (denied.state, "oss" in str(denied.message)) == ("denied", True)
     settings = ConnectorSettings.from_properties("x", {**storage, "storage.secret_access_key": "s"})
     pool = TableProcessPool(data_limits(max_rows=10, max_seconds=60, max_bytes=1000), 1)
     try:

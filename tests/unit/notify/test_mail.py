@@ -46,7 +46,7 @@ class Mailbox:
         return "250 OK"
 
 
-def signs_in(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
+def check_password(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
     good = mechanism in ("LOGIN", "PLAIN") and (data.login, data.password) == (b"federator", PASSWORD.encode())
     return AuthResult(success=good, handled=good)
 
@@ -61,16 +61,16 @@ def serving(mailbox: Mailbox, certificates: Certificates, kind: str) -> Iterator
     """A server in a thread of its own; the system chooses its port."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificates.server)
-    signed = {"auth_required": True, "authenticator": signs_in}
-    of: dict[str, dict[str, Any]] = {
-        "starttls": {"tls_context": context, "require_starttls": True, **signed},
-        "tls": {"auth_require_tls": False, **signed},
+    with_password = {"auth_required": True, "authenticator": check_password}
+    options: dict[str, dict[str, Any]] = {
+        "starttls": {"tls_context": context, "require_starttls": True, **with_password},
+        "tls": {"auth_require_tls": False, **with_password},
         "plain": {},
     }
     loop = asyncio.new_event_loop()
 
     def build_server() -> SMTP:
-        return SMTP(mailbox, hostname="localhost", loop=loop, **of[kind])
+        return SMTP(mailbox, hostname="localhost", loop=loop, **options[kind])
 
     server = loop.run_until_complete(loop.create_server(build_server, "127.0.0.1", 0, ssl=context if kind == "tls" else None))
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -102,7 +102,7 @@ def channel(settings_of: Make, certificates: Certificates, monkeypatch: pytest.M
     return make_settings
 
 
-def error(index: Index) -> str:
+def state_and_error(index: Index) -> str:
     with index.read() as connection:
         (row,) = notifications.list_notifications(connection)
     return f"{row.state}: {row.error}"
@@ -110,7 +110,7 @@ def error(index: Index) -> str:
 
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")  # TLS from the first byte is TLS too
-def test_arrives_over_tls_with_a_password(
+def test_a_notification_arrives_over_tls_with_a_password(
     sqlite_index: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, tls: str
 ) -> None:
     mailbox = Mailbox()
@@ -148,15 +148,15 @@ def test_an_error_is_recorded_without_the_password(
     note(sqlite_index, failed("lake"))
     with serving(mailbox, certificates, served) as port:
         deliver_due(sqlite_index, channel(port, **more), at_once=True)
-    assert error(sqlite_index) == expected
+    assert state_and_error(sqlite_index) == expected
     assert mailbox.mails == []
 
 
 @pytest.mark.parametrize(("refuses", "state"), [("452 full", "queued"), ("550 nobody", "dead")])
-def test_a_server_may_want_it_later_or_never(
+def test_a_temporary_refusal_is_tried_again_and_a_permanent_one_is_not(
     sqlite_index: Index, channel: Callable[..., Settings], certificates: Certificates, note: Note, refuses: str, state: str
 ) -> None:
     note(sqlite_index, failed("lake"))
     with serving(Mailbox(refuses=refuses), certificates, "starttls") as port:
         deliver_due(sqlite_index, channel(port), at_once=True)
-    assert error(sqlite_index) == f"{state}: the server refused all recipients ({refuses[:3]})"
+    assert state_and_error(sqlite_index) == f"{state}: the server refused all recipients ({refuses[:3]})"

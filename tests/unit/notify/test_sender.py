@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -11,17 +10,9 @@ import pytest
 from federator.notify import NotificationSender, delivery, sender
 from federator.settings import Settings
 from federator.store import Index
+from tests.fixtures.waiting import wait_until
 from tests.unit.notify.conftest import failed
 from tests.unit.notify.receiver import Receiver
-
-PATIENCE = 120.0
-
-
-def eventually(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_sends_beside_the_runs_and_outlives_what_goes_wrong(
@@ -43,9 +34,9 @@ def test_sends_beside_the_runs_and_outlives_what_goes_wrong(
 
     monkeypatch.setattr(sender, "deliver_due", deliver)
     with NotificationSender(settings, sqlite_index).running():
-        eventually(broken.is_set)
+        wait_until(broken.is_set)
         note(sqlite_index, failed("one"))
-        eventually(lambda: len(receiver.received) == 1)
+        wait_until(lambda: len(receiver.received) == 1)
         note(sqlite_index, failed("two"))
-        eventually(lambda: len(receiver.received) == 2)
+        wait_until(lambda: len(receiver.received) == 2)
     assert not [thread for thread in threading.enumerate() if thread.name == "notification sender"]

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,6 @@ from federator.pipeline.verify import InspectorProcess, distribute_by_store
 from federator.runtime import child_process
 from federator.runtime.child_process import ChildProcess
 from tests.fixtures.file_capabilities import run_python_bound
-
-KEYS = {
-    "state", "message", "version", "rows", "fragments", "size", "indices", "schema", "fingerprint", "format", "changed_at",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +43,24 @@ def table(written: Path, tmp_path: Path) -> Path:
 
 def state(location: Path | str, **storage: str) -> str:
     inspection = inspect_location(str(location), storage)
-    assert set(inspection) == KEYS
-    assert (inspection["message"] is None) == (inspection["state"] == "valid")
-    return str(inspection["state"])
+    facts = {value for name, value in asdict(inspection).items() if name not in ("state", "message")}
+    assert (None not in facts) if inspection.state == "valid" else (facts == {None})
+    assert (inspection.message is None) == (inspection.state == "valid")
+    return inspection.state
 
 
 def test_a_table_is_valid_and_described(table: Path) -> None:
     for location in (str(table), f"file://{table}", f"file:{table}/"):
         inspection = inspect_location(location, {})
-        assert (inspection["state"], inspection["version"], inspection["rows"], inspection["fragments"]) == ("valid", 2, 4, 2)
-        assert inspection["schema"] == (
+        assert (inspection.state, inspection.version, inspection.rows, inspection.fragments) == ("valid", 2, 4, 2)
+        assert inspection.schema == (
             '[{"name": "id", "type": "int64", "nullable": true}, {"name": "name", "type": "string", "nullable": true}]'
         )
 
 
 def test_a_table_without_rows_is_valid(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"id": pa.array([], pa.int64())}), str(tmp_path / "t.lance"))
-    assert inspect_location(str(tmp_path / "t.lance"), {})["rows"] == 0
+    assert inspect_location(str(tmp_path / "t.lance"), {}).rows == 0
 
 
 def test_a_name_with_every_kind_of_character(tmp_path: Path, written: Path) -> None:
@@ -124,16 +122,16 @@ def test_the_newest_manifest_tells_everything(table: Path) -> None:
     lance.dataset(str(table)).create_scalar_index("id", "BTREE")
     lance.dataset(str(table)).delete("id = 1")
     inspection = inspect_location(str(table), {})
-    assert (inspection["version"], inspection["rows"], inspection["fragments"], inspection["indices"]) == (4, 3, 2, 1)
-    assert inspection["size"] == sum(file.stat().st_size for file in (table / "data").iterdir())
-    assert abs(inspection["changed_at"] - time.time()) < 600
-    assert inspection["format"].startswith("2.")
-    before = inspection["fingerprint"]
+    assert (inspection.version, inspection.rows, inspection.fragments, inspection.indices) == (4, 3, 2, 1)
+    assert inspection.size == sum(file.stat().st_size for file in (table / "data").iterdir())
+    assert abs((inspection.changed_at or 0) - time.time()) < 600
+    assert inspection.format.startswith("2.")
+    before = inspection.fingerprint
     lance.dataset(str(table)).add_columns({"twice": "id * 2"})
-    assert inspect_location(str(table), {})["fingerprint"] != before
+    assert inspect_location(str(table), {}).fingerprint != before
     for manifest in sorted((table / "_versions").iterdir())[1:]:
         manifest.write_bytes(b"older ones are not read")
-    assert inspect_location(str(table), {})["version"] == 5
+    assert inspect_location(str(table), {}).version == 5
 
 
 _INSPECT = """
@@ -144,7 +142,7 @@ request = {
     "operation": "count", "location": sys.argv[1], "storage": {}, "allowed_bases": [], "mounts": [], "permitted": [],
     "arguments": {}, "seconds": 9,
 }
-print(inspect_location(sys.argv[1], {})["state"], handle_request(request).get("error", {}).get("code"))
+print(inspect_location(sys.argv[1], {}).state, handle_request(request).get("error", {}).get("code"))
 """
 
 
@@ -182,9 +180,9 @@ class TestOpenerProcess:
 
     def test_one_process_opens_many(self, table: Path, tmp_path: Path) -> None:
         with InspectorProcess(self.SPEC, 60.0) as opener:
-            assert opener.inspect(str(table))["state"] == "valid"
+            assert opener.inspect(str(table)).state == "valid"
             first = opener._child
-            assert opener.inspect(str(tmp_path / "nothing"))["state"] == "missing"
+            assert opener.inspect(str(tmp_path / "nothing")).state == "missing"
             assert opener._child is first is not None
         assert not first.is_alive
 
@@ -192,26 +190,26 @@ class TestOpenerProcess:
         storage = {f"storage.{key}": value for key, value in _S3.items()} | {"storage.aws_endpoint": silent}
         with InspectorProcess(SourceSpec("lake", "federator.testing:CONNECTOR", storage), 0.3) as opener:
             inspection = opener.inspect("s3://bucket/t.lance")
-            assert (inspection["state"], inspection["message"]) == ("unreachable", "no response within 0.3 s")
+            assert (inspection.state, inspection.message) == ("unreachable", "no response within 0.3 s")
             assert opener._child is None
             opener._timeout = 60.0
-            assert opener.inspect(str(table))["state"] == "valid"
+            assert opener.inspect(str(table)).state == "valid"
             opener._timeout = 0.3
             for name in ("t2", "t3"):
-                assert opener.inspect(f"s3://bucket/{name}.lance")["message"] == "no response within 0.3 s"
+                assert opener.inspect(f"s3://bucket/{name}.lance").message == "no response within 0.3 s"
             # From here on the store would hang for a minute each time: it is not asked, and no process is begun for it.
             opener._timeout = 60.0
             assert list(opener.inspect_each(["s3a://bucket/t4.lance"], math.inf)) == [None]
             assert opener._child is None
-            assert opener.inspect(str(table))["state"] == "valid"
+            assert opener.inspect(str(table)).state == "valid"
 
     def test_a_child_that_dies_is_replaced(self, table: Path) -> None:
         with InspectorProcess(self.SPEC, 60.0) as opener:
             opener.inspect(str(table))
             assert opener._child is not None
             os.kill(opener._child.pid, signal.SIGKILL)
-            assert opener.inspect(str(table))["state"] == "corrupt"
-            assert opener.inspect(str(table))["state"] == "valid"
+            assert opener.inspect(str(table)).state == "corrupt"
+            assert opener.inspect(str(table)).state == "valid"
 
     def test_locations_are_inspected_in_parallel_and_a_hanging_one_only_once(
         self, silent: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -266,13 +264,13 @@ class TestOpenerProcess:
         wanted = [str(tmp_path / ("x" * 200) / str(number)) for number in range(3000)]
         with InspectorProcess(self.SPEC, 60.0) as opener:
             assert [json.loads(text)["state"] for text in opener.inspect_each(wanted, math.inf)] == ["missing"] * 3000
-            assert opener.inspect(str(tmp_path))["state"] == "empty"
+            assert opener.inspect(str(tmp_path)).state == "empty"
 
     def test_no_further_one_is_opened_when_the_time_is_over(self, table: Path) -> None:
         with InspectorProcess(self.SPEC, 60.0) as opener:
             assert list(opener.inspect_each([str(table)] * 3, time.time() - 1)) == []
             assert len(list(opener.inspect_each([str(table)] * 20_000, time.time() + 1))) < 20_000
-            assert opener.inspect(str(table))["state"] == "valid"
+            assert opener.inspect(str(table)).state == "valid"
 
     def test_results_before_a_death_count(self, tmp_path: Path) -> None:
         with InspectorProcess(self.SPEC, 60.0) as opener:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from federator.connector import ConfigError, SourceSpec
 from federator.model import LocationAliases, canonical_location
 from federator.pipeline import directory_lister, scan
+from federator.pipeline.directory_lister import DirectoryListing
 from federator.pipeline.scan import ScanSpec
 from federator.runtime import child_process
 from federator.runtime.child_process import ChildProcess
@@ -41,16 +43,17 @@ def walk(lake: Path, *, budget: int = 100, depth: int = 12, path: tuple[str, ...
 
 
 class InProcess:
-    """The lister without its process. ``fault`` acts before it, or responds instead of it."""
+    """The lister without its process. ``fault`` acts before it."""
 
-    fault: Callable[[list[str]], dict[str, object] | None] = staticmethod(lambda _: None)
+    fault: Callable[[list[str]], None] = staticmethod(lambda _: None)
 
     def __init__(self, module: str) -> None:
         assert module == "federator.pipeline.directory_lister"
 
     def request(self, request: dict[str, object], timeout: float) -> dict[str, object]:
         path = list(request["path"])  # type: ignore[call-overload]
-        return self.fault(path) or directory_lister.inspect_directory(str(request["root"]), {}, path)
+        self.fault(path)
+        return asdict(directory_lister.list_directory(str(request["root"]), {}, path))
 
     def kill(self) -> None:
         pass
@@ -108,11 +111,9 @@ def test_the_process_answers_as_the_function_does(lake: Path) -> None:
         response = child.request({"root": str(lake), "storage": {}, "path": ["a.lance"]}, 60.0)
     finally:
         child.kill()
-    assert (
-        response
-        == directory_lister.inspect_directory(str(lake), {}, ["a.lance"])
-        == {"location": f"file://{lake}/a.lance", "message": None, "found": "table"}
-    )
+    listing = directory_lister.list_directory(str(lake), {}, ["a.lance"])
+    assert listing == DirectoryListing(f"file://{lake}/a.lance", "table")
+    assert response == {**asdict(listing), "directories": []}
 
 
 @pytest.fixture

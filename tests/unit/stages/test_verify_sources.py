@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from federator.lance.inspection import inspection_row
+from federator.lance.inspection import Inspection
 from federator.model import TableRecord
 from federator.settings import parse_settings
 from federator.stages.context import RunContext
 from federator.stages.result import RunResult
-from federator.stages.shared_permissions import record_stores
+from federator.stages.source_stores import record_stores
 from federator.stages.verify import verify_sources
 from federator.store import Index, revisions, runs, stores, verifications
 from federator.store.leases import acquire_lease
@@ -70,11 +70,6 @@ def _publish_verified(index: Index, source: str, location: str) -> None:
         revisions.publish_draft(index, lease, draft, added=1, changed=0, removed=0, values={"state": "ok"})
     with index.write() as connection:
         (due,) = verifications.list_due_locations(connection, source, now=time.time(), max_age=600, limit=2)
-        facts = {
-            "canonical": due.canonical,
-            "location": due.location,
-            "checked_at": time.time(),
-            "checked_through": source,
-            "access": "",
-        }
-        verifications.save_verifications(connection, [{**inspection_row("valid", ""), **facts}])
+        verifications.save_inspection(
+            connection, Inspection("valid", ""), canonical=due.canonical, location=due.location, through=source, access=""
+        )

@@ -16,6 +16,7 @@ from federator.store import tables as t
 from federator.worker import Job, configured_jobs, queue_job
 from federator.worker.jobs import jobs_after_crawl, reconcile, request_argument, running_scheduler
 from federator.worker.worker import ClockWatch
+from tests.fixtures.waiting import wait_until
 
 
 def waiting(index: Index) -> list[requests.Request]:
@@ -77,7 +78,7 @@ def test_a_first_every_runs_at_once_and_later_ones_count_from_the_last(
 ) -> None:
     settings = configure('schedule = "@every 1h"')
     with running_scheduler(settings, index):
-        assert eventually(lambda: len(waiting(index)) == 1)
+        wait_until(lambda: len(waiting(index)) == 1)
     with index.write() as connection:
         requests.cancel_queued(connection, waiting(index)[0].id)
         job_states.record_job_start(connection, "crawl:lake", "r1")
@@ -97,7 +98,7 @@ def test_a_paused_job_stays_paused_over_a_restart(configure: Callable[..., Setti
     with index.write() as connection:
         job_states.set_paused(connection, "crawl:lake", False)
     with running_scheduler(settings, index):
-        assert eventually(lambda: len(waiting(index)) == 1)
+        wait_until(lambda: len(waiting(index)) == 1)
 
 
 def test_jitter_and_grace_are_the_configurations(configure: Callable[..., Settings], index: Index) -> None:
@@ -130,23 +131,14 @@ def test_a_job_that_breaks_does_not_end_the_scheduler(configure: Callable[..., S
         time.sleep(1.2)
         assert jobs.running
         configure('schedule = "@every 1s"')
-        assert eventually(lambda: len(waiting(index)) == 1)
-
-
-def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
+        wait_until(lambda: len(waiting(index)) == 1)
 
 
 def test_jobs_are_due_again_after_the_clock_went_back(configure: Callable[..., Settings], index: Index) -> None:
     """A worker wrote these times by a clock that was a day ahead: without a repair each job waits for a day."""
     settings = configure('schedule = "@every 1h"', 'schedule = "*/15 * * * *"')
     with running_scheduler(settings, index) as jobs:
-        assert eventually(lambda: len(waiting(index)) == 1)
+        wait_until(lambda: len(waiting(index)) == 1)
         with index.write() as connection:
             requests.cancel_queued(connection, waiting(index)[0].id)
             job_states.record_job_start(connection, "crawl:lake", "r1")
@@ -155,7 +147,7 @@ def test_jobs_are_due_again_after_the_clock_went_back(configure: Callable[..., S
             job.modify(next_run_time=job.next_run_time + timedelta(days=1))
         reconcile(jobs, settings, index)
         assert jobs.get_job("sync:m").next_run_time - datetime.now(UTC) <= timedelta(minutes=15)
-        assert eventually(lambda: len(waiting(index)) == 1)
+        wait_until(lambda: len(waiting(index)) == 1)
 
 
 def test_a_jump_of_the_clock_is_found_once() -> None:

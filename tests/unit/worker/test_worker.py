@@ -23,7 +23,7 @@ from federator.store import tables as t
 from federator.store.leases import LeaseHeld, acquire_lease
 from federator.worker import Worker, runner
 from federator.worker import worker as worker_module
-from tests.unit.worker.test_jobs import eventually
+from tests.fixtures.waiting import wait_until
 
 
 class Spark:
@@ -96,7 +96,7 @@ def test_requests_run_in_order_one_at_a_time(configure: Callable[..., Settings],
     crawl(lambda _, name: (seen.append(f"+{name}"), time.sleep(0.2), seen.append(f"-{name}")))
     numbers = [ask(index, "crawl", {"sources": [name]}) for name in ("lake", "copy", "lake")]
     with working(configure()):
-        assert eventually(lambda: state(index, numbers[-1]) == "done")
+        wait_until(lambda: state(index, numbers[-1]) == "done")
     assert seen == ["+lake", "-lake", "+copy", "-copy", "+lake", "-lake"]
     assert {(run_of(index, n).state, run_of(index, n).actor, run_of(index, n).trigger) for n in numbers} == {
         ("ok", "ann", "request")
@@ -107,18 +107,18 @@ def test_a_table_is_verified_beside_a_long_crawl(configure: Callable[..., Settin
     crawl(lambda work, _: work.stop.wait(60))
     long = ask(index, "crawl", {"sources": ["lake"]})
     with working(configure()):
-        assert eventually(lambda: run_of(index, long) is not None)
+        wait_until(lambda: run_of(index, long) is not None)
         short = ask(index, "verify", {"tables": ["lake$sales$none"]})
-        assert eventually(lambda: state(index, short) == "done")
+        wait_until(lambda: state(index, short) == "done")
         assert run_of(index, short).state == "failed"
         assert state(index, long) == "running"
         ask(index, "cancel", {"request": long})
-        assert eventually(lambda: state(index, long) == "cancelled")
+        wait_until(lambda: state(index, long) == "cancelled")
 
 
 def test_a_scheduled_job_runs_and_is_remembered(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
     with working(configure('schedule = "@every 1h"')):
-        assert eventually(lambda: [run.state for run in runs.list_recent_runs(index)] == ["ok"])
+        wait_until(lambda: [run.state for run in runs.list_recent_runs(index)] == ["ok"])
     (run,) = runs.list_recent_runs(index)
     assert (run.trigger, run.actor) == ("schedule", "schedule")
     with index.read() as connection:
@@ -135,10 +135,10 @@ def test_progress_is_read_while_it_runs(configure: Callable[..., Settings], inde
     crawl(slow)
     number = ask(index, "crawl", {"sources": ["lake"]})
     with working(configure()):
-        assert eventually(lambda: "declare_table copy$x: done" in (getattr(run_of(index, number), "progress", "") or ""))
+        wait_until(lambda: "declare_table copy$x: done" in (getattr(run_of(index, number), "progress", "") or ""))
         assert "crawl lake: running" in run_of(index, number).progress
         go.set()
-        assert eventually(lambda: state(index, number) == "done")
+        wait_until(lambda: state(index, number) == "done")
     assert run_of(index, number).progress is None
 
 
@@ -155,7 +155,7 @@ def test_a_run_that_fails_says_so_and_ends_nothing(
     crawl(fail)
     bad, unknown, good = (ask(index, "crawl", {"sources": [name]}) for name in ("lake", "nope", "copy"))
     with working(configure()):
-        assert eventually(lambda: state(index, good) == "done")
+        wait_until(lambda: state(index, good) == "done")
     assert (state(index, bad), run_of(index, bad).state) == ("failed", "failed")
     assert str(error) in run_of(index, bad).error
     assert (state(index, unknown), run_of(index, unknown).state) == ("done", "ok")
@@ -170,7 +170,7 @@ def test_a_request_that_fails_before_its_run_gets_one_that_says_why(
 ) -> None:
     number = ask(index, kind, argument)
     with working(configure()):
-        assert eventually(lambda: state(index, number) == "failed")
+        wait_until(lambda: state(index, number) == "failed")
     assert run_of(index, number).state == "failed"
     assert text in run_of(index, number).error
 
@@ -180,17 +180,17 @@ def test_a_run_in_hand_is_cancelled_and_the_next_one_runs(
 ) -> None:
     def until_interrupted(_: Any, name: str) -> None:
         if name == "lake":
-            assert eventually(lambda: spark.interrupted > 0)
+            wait_until(lambda: spark.interrupted > 0)
             raise RuntimeError("the job was interrupted")
 
     crawl(until_interrupted)
     first, second = ask(index, "crawl", {"sources": ["lake", "copy"]}), ask(index, "crawl", {"sources": ["copy"]})
     third = ask(index, "crawl", {"sources": ["lake"]})
     with working(configure()):
-        assert eventually(lambda: run_of(index, first) is not None)
-        assert eventually(lambda: ask(index, "cancel", {"request": third}) > 0)
+        wait_until(lambda: run_of(index, first) is not None)
+        wait_until(lambda: ask(index, "cancel", {"request": third}) > 0)
         cancel = ask(index, "cancel", {"request": first})
-        assert eventually(lambda: state(index, second) == "done")
+        wait_until(lambda: state(index, second) == "done")
         assert (state(index, first), run_of(index, first).state, state(index, cancel)) == (
             "cancelled",
             "interrupted",
@@ -198,7 +198,7 @@ def test_a_run_in_hand_is_cancelled_and_the_next_one_runs(
         )
         assert (state(index, third), run_of(index, third)) == ("cancelled", None)
         late = ask(index, "cancel", {"request": first})
-        assert eventually(lambda: state(index, late) == "failed")
+        wait_until(lambda: state(index, late) == "failed")
     assert run_of(index, second).state == "ok"
 
 
@@ -207,12 +207,12 @@ def test_jobs_are_paused_and_resumed_on_request(configure: Callable[..., Setting
         job_states.record_job_start(connection, "crawl:lake", "r0")
     with working(configure('schedule = "@every 1s"')):
         pause = ask(index, "pause", {"job": "crawl:lake"})
-        assert eventually(lambda: state(index, pause) == "done")
+        wait_until(lambda: state(index, pause) == "done")
         # What had begun before the pause still ends; then nothing comes for longer than from one time to the next.
-        assert eventually(lambda: _in_a_while(index) == 0)
+        wait_until(lambda: _in_a_while(index) == 0)
         before = len(runs.list_recent_runs(index, limit=100))
         resume, unknown = ask(index, "resume", {"job": "crawl:lake"}), ask(index, "pause", {"job": "nope"})
-        assert eventually(lambda: len(runs.list_recent_runs(index, limit=100)) > before)
+        wait_until(lambda: len(runs.list_recent_runs(index, limit=100)) > before)
         assert (state(index, resume), state(index, unknown)) == ("done", "failed")
 
 
@@ -236,8 +236,8 @@ def test_a_crawl_sets_off_the_mirrors_that_follow_it(
     monkeypatch.setattr(service, "plan_mirrors", lambda *_: None)
     number = ask(index, "crawl", {"sources": ["lake"]})
     with working(configure(mirror='schedule = "@after crawl"')):
-        assert eventually(lambda: state(index, number) == "done")
-        assert eventually(lambda: len(asked) == 2)
+        wait_until(lambda: state(index, number) == "done")
+        wait_until(lambda: len(asked) == 2)
     # The origin has just been read: only the target is read for the plan.
     assert asked == [["crawl", "lake"], ["sync", "copy"]]
 
@@ -247,13 +247,13 @@ def test_a_standby_takes_over(configure: Callable[..., Settings], index: Index, 
     crawl(lambda federator, name: seen.append(threading.current_thread().name))
     settings = configure()
     with working(settings) as first:
-        assert eventually(lambda: held(index))
+        wait_until(lambda: held(index))
         with working(settings):
             number = ask(index, "crawl", {"sources": ["lake"]})
-            assert eventually(lambda: state(index, number) == "done")
+            wait_until(lambda: state(index, number) == "done")
             first.stop()
             number = ask(index, "crawl", {"sources": ["lake"]})
-            assert eventually(lambda: state(index, number) == "done")
+            wait_until(lambda: state(index, number) == "done")
     assert len(seen) == 2
     assert not held(index)
 
@@ -268,8 +268,8 @@ def test_what_a_dead_worker_left_running_is_taken_up_again_once(
         requests.set_request_state(connection, left, requests.RUNNING, run_id=run.id)
         requests.set_request_state(connection, twice, requests.RUNNING)
     with working(configure()):
-        assert eventually(lambda: state(index, twice) == "failed")
-        assert eventually(lambda: state(index, left) == "done")
+        wait_until(lambda: state(index, twice) == "failed")
+        wait_until(lambda: state(index, left) == "done")
         assert run_of(index, left).id != run.id
         assert runs.get_run(index, run.id)[0].state == "interrupted"
 
@@ -283,22 +283,22 @@ def test_a_lost_lease_ends_the_lead_and_its_run(configure: Callable[..., Setting
     number = ask(index, "crawl", {"sources": ["lake"]})
     hook = '[notify.ops]\nkind = "webhook"\nurl = "http://127.0.0.1:9/x"\ngroup_wait = "1h"'
     with working(configure(mirror=hook)):
-        assert eventually(lambda: run_of(index, number) is not None)
+        wait_until(lambda: run_of(index, number) is not None)
         with index.write() as connection:
             connection.execute(update(t.lease).where(t.lease.c.name == "scheduler").values(token=99))
         pause = ask(index, "cancel", {"request": 0})
-        assert eventually(lambda: run_of(index, number).state == "interrupted")
-        assert eventually(lambda: state(index, pause) == "failed")
+        wait_until(lambda: run_of(index, number).state == "interrupted")
+        wait_until(lambda: state(index, pause) == "failed")
         again = ask(index, "crawl", {"sources": ["copy"]})
-        assert eventually(lambda: state(index, again) == "done")
-        assert eventually(lambda: ("lease_lost", "the lease 'scheduler'") in list_notified(index))
+        wait_until(lambda: state(index, again) == "done")
+        wait_until(lambda: ("lease_lost", "the lease 'scheduler'") in list_notified(index))
 
 
 def test_the_end_of_the_worker_interrupts_the_run(configure: Callable[..., Settings], index: Index, crawl: Any) -> None:
     crawl(lambda federator, name: federator.stop.wait(60))
     number = ask(index, "crawl", {"sources": ["lake"]})
     with working(configure()):
-        assert eventually(lambda: run_of(index, number) is not None)
+        wait_until(lambda: run_of(index, number) is not None)
     assert (state(index, number), run_of(index, number).state) == ("cancelled", "interrupted")
     assert not held(index)
 
@@ -336,13 +336,13 @@ def test_it_works_on_postgresql_too(
     index = open_index(resolve_reference(settings.index.url, where=""))
     migrations.upgrade_schema(index)
     with working(settings) as first:
-        assert eventually(lambda: [run.trigger for run in runs.list_recent_runs(index)] == ["schedule"])
+        wait_until(lambda: [run.trigger for run in runs.list_recent_runs(index)] == ["schedule"])
         with working(settings):
             pause, hanging = ask(index, "pause", {"job": "crawl:lake"}), ask(index, "crawl", {"sources": ["copy"]})
-            assert eventually(lambda: run_of(index, hanging) is not None and state(index, pause) == "done")
+            wait_until(lambda: run_of(index, hanging) is not None and state(index, pause) == "done")
             ask(index, "cancel", {"request": hanging})
-            assert eventually(lambda: state(index, hanging) == "cancelled")
+            wait_until(lambda: state(index, hanging) == "cancelled")
             first.stop()
             number = ask(index, "crawl", {"sources": ["lake"]})
-            assert eventually(lambda: state(index, number) == "done")
+            wait_until(lambda: state(index, number) == "done")
     index.close()

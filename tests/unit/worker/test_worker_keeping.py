@@ -15,7 +15,7 @@ from federator.store import Index, reports, runs, verifications
 from federator.store import tables as t
 from federator.worker import worker as worker_module
 from tests.fixtures.index_content import fill, table
-from tests.unit.worker.test_jobs import eventually
+from tests.fixtures.waiting import wait_until
 from tests.unit.worker.test_worker import working
 
 KEPT = """
@@ -52,7 +52,7 @@ def test_reports_and_pruning_are_done_when_due(
     monkeypatch.setattr(worker_module, "stop_warm_session", lambda: None)
     assert _past(old) == (1, 1)
     with working(configure(mirror=KEPT)):
-        assert eventually(lambda: len([run for run in runs.list_recent_runs(old) if run.finished_at]) == 2, 300)
+        wait_until(lambda: len([run for run in runs.list_recent_runs(old) if run.finished_at]) == 2, seconds=300)
     done = {run.kind: (run.state, run.trigger, run.error) for run in runs.list_recent_runs(old)}
     assert done == dict.fromkeys(("report", "prune"), ("ok", "schedule", None))
     assert _past(old) == (0, 0)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from federator.connector import PermissionDenied
-from federator.data.rows import drop_table_data, list_lost_tables
+from federator.data.drop import drop_table_data, list_lost_tables
 from federator.data.table_handle import TableHandle
 from federator.lance.pinned_directory import pin_directory
 from federator.testing.contract import unique_name

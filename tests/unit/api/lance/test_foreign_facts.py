@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,7 @@ def verify(service: Service, spec: SourceSpec) -> None:
             {
                 "canonical": each.canonical, "location": each.location, "checked_at": time.time(), "checked_through": spec.name,
                 "access": "",
-                **inspector.inspect(each.location),
+                **asdict(inspector.inspect(each.location)),
             }
             for each in due
         ]  # fmt: skip
@@ -199,7 +200,7 @@ def test_a_link_between_root_and_table_is_seen_in_each_spelling(
     (tmp_path / "lake" / "team" / "linked").symlink_to(tmp_path / "lake" / "payroll")
     spec = SourceSpec("s", "dir", {"root": root.format(tmp_path)})
     with InspectorProcess(spec, 60) as inspector:
-        states = [inspector.inspect(f"{tmp_path}/lake/team/{name}")["state"] for name in ("t.lance", "linked/t.lance")]
+        states = [inspector.inspect(f"{tmp_path}/lake/team/{name}").state for name in ("t.lance", "linked/t.lance")]
     assert states == ["valid", REFERS_OUTSIDE]
 
 
@@ -220,8 +221,8 @@ def test_allowed_bases_are_no_stepping_stone(tmp_path: Path, name: str) -> None:
     with serve_linked(tmp_path):
         location = f"{tmp_path}/disk/{name}.lance"
         stone, vault = (f"{tmp_path}/disk/{each}.lance" for each in (STEPPING[name], "vault"))
-        assert inspect_location(location, {}, allowed=[stone])["state"] == REFERS_OUTSIDE
-        assert inspect_location(location, {}, allowed=[stone, vault])["state"] == "valid"
+        assert inspect_location(location, {}, allowed=[stone]).state == REFERS_OUTSIDE
+        assert inspect_location(location, {}, allowed=[stone, vault]).state == "valid"
 
 
 @pytest.mark.parametrize(
@@ -239,14 +240,14 @@ def test_a_base_path_in_a_spelling_of_unclear_meaning_is_not_read(tmp_path: Path
     assert dataset.base_paths()[1].path == base.path
     with pytest.raises(PermissionDenied, match="spelling"):
         require_own_bases(own, dataset, [str(tmp_path)])
-    assert inspect_location(own, {}, allowed=[str(tmp_path)])["state"] == "denied"
+    assert inspect_location(own, {}, allowed=[str(tmp_path)]).state == "denied"
 
 
 def test_a_table_with_very_many_links_is_not_read(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "t.lance"))
     for number in range(1001):
         (tmp_path / "t.lance" / "data" / f"{number}.lance").symlink_to(f"../../{number}")
-    assert inspect_location(str(tmp_path / "t.lance"), {}, allowed=[str(tmp_path)])["state"] == "denied"
+    assert inspect_location(str(tmp_path / "t.lance"), {}, allowed=[str(tmp_path)]).state == "denied"
 
 
 def test_a_base_path_with_a_space_is_read(tmp_path: Path) -> None:
@@ -254,8 +255,8 @@ def test_a_base_path_with_a_space_is_read(tmp_path: Path) -> None:
     vault.tags.create("now", 1)
     vault.shallow_clone(str(tmp_path / "clone.lance"), "now")
     clone = str(tmp_path / "clone.lance")
-    assert inspect_location(clone, {})["state"] == REFERS_OUTSIDE
-    assert inspect_location(clone, {}, allowed=[str(tmp_path / "my lake")])["state"] == "valid"
+    assert inspect_location(clone, {}).state == REFERS_OUTSIDE
+    assert inspect_location(clone, {}, allowed=[str(tmp_path / "my lake")]).state == "valid"
 
 
 def test_those_who_see_everything_see_the_remedy(running: Running) -> None:

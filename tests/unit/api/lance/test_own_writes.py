@@ -36,6 +36,7 @@ from federator.testing.contract import unique_name
 from federator.views import listing
 from tests.fixtures.index_content import fill
 from tests.fixtures.ledger_replay import replay_ledger
+from tests.fixtures.waiting import wait_until
 from tests.unit.api.lance.conftest import Service
 from tests.unit.api.lance.writing_world import World
 
@@ -134,8 +135,8 @@ def test_while_a_crawl_holds_the_source_a_write_neither_waits_nor_gets_lost(
         assert (observed.record.path, observed.at) == (("ns", "one"), pytest.approx(time.time(), abs=60))
         # What another does to it meanwhile is seen by the later look.
         get_memory_store(world.name).remove(("ns", "two"))
-    _eventually(lambda: world.has("ns", "one"))
-    _eventually(lambda: world.pending("ns", "one") is None)
+    wait_until(lambda: world.has("ns", "one"))
+    wait_until(lambda: world.pending("ns", "one") is None)
     assert not world.has("ns", "two")
     assert world.declare("three").published
 
@@ -185,8 +186,8 @@ def test_the_next_writer_publishes_the_pending_writes_of_a_dead_process(either: 
     assert not world.has("ns", "one")
     world.writer = DirectWriter(world.index, world.settings)
     world.declare("two")
-    _eventually(lambda: world.has("ns", "one") and world.has("ns", "two"))
-    _eventually(lambda: pending_publications.list_pending(world.index, "mem") == [])
+    wait_until(lambda: world.has("ns", "one") and world.has("ns", "two"))
+    wait_until(lambda: pending_publications.list_pending(world.index, "mem") == [])
 
 
 def test_many_writes_at_once_are_all_made_and_published(either: World) -> None:
@@ -198,7 +199,7 @@ def test_many_writes_at_once_are_all_made_and_published(either: World) -> None:
     for thread in threads:
         thread.join()
     assert len(created) == 6
-    _eventually(lambda: all(world.has("ns", f"t{n}") for n in range(6)))
+    wait_until(lambda: all(world.has("ns", f"t{n}") for n in range(6)))
 
 
 def test_a_clone_of_an_index_writes_to_no_catalog(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,13 +307,6 @@ def test_who_may_not_write_is_refused_before_anything_is_looked_up(service: Serv
         assert (response.status_code, response.json()["code"]) == (403, 15), url
     general = service.post("/RegisterTable", {"name": "t", "namespace": list(path), "location": "s3://b/t"}, caller=f"{role} *")
     assert general.status_code == 403
-
-
-def _eventually(holds: Any) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end, "it did not become so"
-        time.sleep(0.02)
 
 
 def test_another_catalog_is_not_written_to_until_it_is_confirmed(own_service: Service) -> None:

@@ -97,7 +97,7 @@ def test_what_is_lost_while_a_body_arrives_is_lost_to_the_request(
 
 
 def test_a_response_breaks_off_with_its_credential(guarded: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_sent_events, "ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(server_sent_events, "KEEP_ALIVE_SECONDS", 0.0)
     secret, _ = tokens.create_token(guarded.index, "reader", role="viewer", scopes=EVERYTHING, lifetime=3600, actor="tests")
     headers = {"Authorization": f"Bearer {secret}"}
     with httpx.stream("GET", f"{guarded.url}/api/v1/events", headers=headers, timeout=30) as response:
