@@ -12,6 +12,7 @@ import typer
 
 from federator.cli.context import Cli, command, create_group
 from federator.cli.errors import FAILED, OK, PARTIAL, print_message
+from federator.cli.plan_output import shorten_digest
 from federator.cli.printer import format_column_time
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError
@@ -202,7 +203,8 @@ def _proof_summary(proof: AuditProof, *, checks_signatures: bool, checks_anchor:
 
 
 def _format_detail(detail: dict[str, Any]) -> str:
-    parts = [str(detail[name]) for name in ("action", "state", "code", "message", "trigger", "plan") if detail.get(name)]
+    shown = {**detail, "plan": shorten_digest(detail.get("plan") or "")}
+    parts = [str(shown[name]) for name in ("action", "state", "code", "message", "trigger", "plan") if shown.get(name)]
     # Of a changed configuration, the keys that changed are of interest, not the digests.
     return " ".join(parts) or ", ".join(detail.get("changed") or detail)
 

@@ -65,7 +65,7 @@ def diff(
     for difference in page.differences:
         _print_difference(cli, difference)
     if sum(totals.values()) == 0:
-        cli.print_note("nothing changed")
+        cli.out.line("no difference matches" if kind or path_prefix else "nothing changed")
         return
     cli.out.line(", ".join(f"{number:,} {name}" for name, number in totals.items() if number))
     if page.next is not None:

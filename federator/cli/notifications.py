@@ -12,7 +12,7 @@ from federator.cli.context import Cli, command, create_group
 from federator.cli.errors import FAILED, OK
 from federator.cli.printer import format_age
 from federator.cli.terminal import Column
-from federator.connector.errors import StateError
+from federator.connector.errors import ConfigError
 
 if TYPE_CHECKING:
     from federator.store.notifications import Notification
@@ -52,12 +52,16 @@ def list_(
             {"notifications": [asdict(item) for item in listed]}, rows="notifications", columns=notifications.Notification
         )
         return
-    columns = [
-        Column("notification"), Column("channel"), Column("state"), Column("severity"), Column("events", right=True),
-        Column("tries", right=True), Column("made"), Column("what", wide=True), Column("error", wide=True),
-    ]  # fmt: skip
-    cli.out.table(columns, [_cells(item) for item in listed])
-    if waiting:
+    channels = cli.settings.notify
+    if not listed:
+        cli.print_note("no notification matches" if channels else "no channel is configured; add a table [notify.NAME]")
+    else:
+        columns = [
+            Column("notification"), Column("channel"), Column("state"), Column("severity"), Column("events", right=True),
+            Column("tries", right=True), Column("made"), Column("what", wide=True), Column("error", wide=True),
+        ]  # fmt: skip
+        cli.out.table(columns, [_cells(item) for item in listed])
+    if waiting and channels:
         cli.print_note("some notices are not processed yet; the service or the next run sends them")
 
 
@@ -73,7 +77,7 @@ def retry(
     from federator.store import notifications
 
     if bool(prefixes) == dead:
-        raise StateError("specify either ids or --dead", hint="list ids with federator notifications list --state dead")
+        raise ConfigError("specify either ids or --dead", hint="list ids with federator notifications list --state dead")
     with cli.index() as index:
         with index.write() as connection:
             if dead:

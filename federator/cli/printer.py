@@ -23,6 +23,7 @@ from federator.cli.terminal import (
     cut_middle,
     find_pager,
     fits,
+    share_width,
     show_in_pager,
     stack_rows,
     wrap_line,
@@ -216,9 +217,9 @@ class Printer:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for column in columns:
+        for column, width in zip(columns, share_width(columns, rows, self.console.width), strict=True):
             justify = "right" if column.right else "left"
-            table.add_column(column.title, overflow="fold", no_wrap=not column.wide, justify=justify)  # type: ignore[arg-type]
+            table.add_column(column.title, overflow="fold", width=width, justify=justify)  # type: ignore[arg-type]
         for row in rows:
             table.add_row(*map(style_state, row))
         self.console.print(table)

@@ -12,7 +12,6 @@ import typer
 from federator.cli.context import Cli, command, create_group
 from federator.cli.printer import format_column_time
 from federator.cli.terminal import Column
-from federator.connector.errors import StateError
 from federator.runtime.text import format_count
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person, as in the list.")]
@@ -45,12 +44,13 @@ def revoke(cli: Cli, name: NAME, id: ID = None) -> None:
     """End sessions of a person. It takes effect in every process within a second. The person may sign in again."""
     from federator import audit
     from federator.store import sessions
+    from federator.store.failures import UnknownId
 
     with cli.index() as index:
         number = sessions.revoke_sessions(index, name, actor=getpass.getuser(), id=id)
         audit.seal_pending(index)
     if not number:
-        raise StateError(f"{name!r} has no such session", hint="federator session list shows the open ones")
+        raise UnknownId(f"{name!r} has no such session", hint="federator session list shows the open ones")
     if cli.json:
         cli.out.document({"name": name, "revoked": number})
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from federator.cli.printer import Printer, format_time
+from federator.cli.printer import Printer, format_age, format_time
 from federator.runtime.text import format_count
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _print_properties_and_schema(out: Printer, view: TableDeclaration, stored_sc
 
 
 def _mirror_line(link: MirrorLink, other: str) -> str:
-    return f"{other}  (mirror {link.mirror}, {format_time(link.updated_at)})"
+    return f"{other}  (mirror {link.mirror}, {format_age(link.updated_at)})"
 
 
 def _print_verification(out: Printer, dataset: TableVerification | None) -> None:

@@ -75,6 +75,18 @@ def fits(columns: Sequence[Column], rows: list[list[str]], width: int) -> bool:
     return sum(2 + n for n in _list_least_widths(columns, rows)) - 2 <= width
 
 
+def share_width(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[int]:
+    """Return the width of each column of a table that ``fits``: wide columns have room for their words, and share the rest."""
+    widths, whole = _list_least_widths(columns, rows), _list_widths(columns, rows)
+    room = width - sum(2 + n for n in widths) + 2
+    narrow = sorted((whole[number] - n, number) for number, n in enumerate(widths) if n < whole[number])
+    for rank, (missing, number) in enumerate(narrow):
+        more = min(missing, room // (len(narrow) - rank))
+        widths[number] += more
+        room -= more
+    return widths
+
+
 def stack_rows(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[str]:
     """Return the lines of a table that does not fit: the first columns that do in one line, the others below it with their titles."""
     first_wide = next((number for number, column in enumerate(columns) if column.wide), len(columns))

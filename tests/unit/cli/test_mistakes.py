@@ -57,6 +57,7 @@ def test_a_value_that_the_index_cannot_read(shell: Shell, words: list[str]) -> N
         ["jobs", "run", "nope"],
         ["notifications", "test", "nope"],
         ["plans", "list", "nope"],
+        ["notifications", "retry"],
         ["audit", "list", "--kind", "nope"],
         ["reports", "--kind", "nope"],
     ],
@@ -75,6 +76,7 @@ def test_a_name_that_the_configuration_lacks(shell: Shell, words: list[str]) -> 
         ["plans", "show", "nope"],
         ["notifications", "retry", "nope"],
         ["token", "revoke", "nope"],
+        ["session", "revoke", "nope"],
     ],
 )
 def test_a_name_or_id_that_the_index_lacks(filled: Shell, words: list[str]) -> None:

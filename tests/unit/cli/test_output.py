@@ -102,6 +102,17 @@ def test_a_table_that_is_too_wide_has_the_other_columns_below_each_row(monkeypat
     ]
 
 
+def test_folded_columns_keep_their_words_whole_and_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = print_to(monkeypatch, "54", Terminal())
+    rows = [("a", "aws$123456789012$sales$orders, lake_hive$sales$orders", "declared twice in a source")]
+    Printer().table([Column("at"), Column("declared as", wide=True), Column("note", wide=True)], rows)
+    assert [line.rstrip() for line in re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue()).splitlines()] == [
+        "at  declared as                      note",
+        "a   aws$123456789012$sales$orders,   declared twice in",
+        "    lake_hive$sales$orders           a source",
+    ]
+
+
 def test_the_last_column_alone_is_wrapped_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = print_to(monkeypatch, "50", Terminal())
     name = "org.example." + "x" * 28
