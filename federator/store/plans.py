@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -60,7 +60,21 @@ class StoredPlan(PlanRecord):
 
 
 def parse_body(text: str) -> dict[str, Any]:
-    """Parse a plan's body one item of a list at a time: during a call of the parser no other thread runs."""
+    """Parse a plan's body as ``iter_body`` does."""
+    body: dict[str, Any] = {}
+    for key, value, is_item in iter_body(text):
+        if not is_item:
+            body[key] = value
+        else:
+            body[key].append(value)
+    return body
+
+
+def iter_body(text: str) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the fields of a plan's body, a list as ``[]`` before its items; the last value says whether it is an item.
+
+    The parser returns one item at a time: while it runs, no other thread does.
+    """
     decode, skip = json.JSONDecoder().raw_decode, re.compile(r"[\s,:]*").match
 
     def next_token(position: int) -> int:
@@ -68,22 +82,22 @@ def parse_body(text: str) -> dict[str, Any]:
         assert match is not None
         return match.end()
 
-    body: dict[str, Any] = {}
     position = next_token(text.index("{") + 1)
     while text[position] != "}":
         key, position = decode(text, position)
         position = next_token(position)
         if text[position] == "[":
-            body[key], position = [], next_token(position + 1)
+            yield key, [], False
+            position = next_token(position + 1)
             while text[position] != "]":
                 item, position = decode(text, position)
-                body[key].append(item)
+                yield key, item, True
                 position = next_token(position)
             position += 1
         else:
-            body[key], position = decode(text, position)
+            value, position = decode(text, position)
+            yield key, value, False
         position = next_token(position)
-    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,18 +250,29 @@ def list_plans(
 
 def count_body(body: Mapping[str, Any]) -> PlanCounts:
     """Count the changes and the refusals of a plan's parsed body."""
-    return PlanCounts(
-        dict(Counter(change["action"] for change in body["changes"])),
-        dict(Counter(refusal["reason"] for refusal in body["refusals"])),
-        tuple(body["held"]),
-    )
+    return _count_items((key, item) for key in ("changes", "refusals", "held") for item in body[key])
+
+
+def _count_items(items: Iterable[tuple[str, Any]]) -> PlanCounts:
+    changes: Counter[str] = Counter()
+    refusals: Counter[str] = Counter()
+    held = []
+    for key, item in items:
+        if key == "changes":
+            changes[item["action"]] += 1
+        elif key == "refusals":
+            refusals[item["reason"]] += 1
+        elif key == "held":
+            held.append(item)
+    return PlanCounts(dict(changes), dict(refusals), tuple(held))
 
 
 def count_plan(connection: Connection, digest: str) -> PlanCounts:
     """Count the changes and the refusals of a plan. Results are cached per digest, because a digest fixes the plan's content."""
     counts = _count_cache.get(digest)
     if counts is None:
-        counts = count_body(parse_body(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one()))
+        text = connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one()
+        counts = _count_items((key, item) for key, item, is_item in iter_body(text) if is_item)
         while len(_count_cache) >= _MAX_CACHED:
             _count_cache.pop(next(iter(_count_cache)), None)
         _count_cache[digest] = counts
