@@ -49,14 +49,13 @@ class OriginConfirmation:
             started_at = self.monotonic()
             self.refusal = self._find_refusal()
             self.age = self.monotonic() - started_at
-            if self.refusal is None and self.age <= self.max_age:
-                return
             if self.refusal is not None:
-                break
-        else:
-            detail = f"observing the origin took {self.age:.1f} s, and max_origin_age is {self.max_age:g} s"
-            self.refusal = OutcomeState.SKIPPED, Reason.OBSERVATION_TOO_OLD, detail
-        raise NotConfirmed(self.refusal[2])
+                raise NotConfirmed(self.refusal[2])
+            if self.age <= self.max_age:
+                return
+        detail = f"observing the origin took {self.age:.1f} s, and max_origin_age is {self.max_age:g} s"
+        self.refusal = OutcomeState.SKIPPED, Reason.OBSERVATION_TOO_OLD, detail
+        raise NotConfirmed(detail)
 
     def observe_again(self, outcome: Outcome) -> Outcome:
         """Return the outcome of a call with the observation's age, and with any change of the origins since then."""

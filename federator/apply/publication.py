@@ -18,11 +18,12 @@ from federator import logs
 from federator.apply.source_identity import check_identity
 from federator.connector import Catalog, FederatorError
 from federator.model import Kind, Path, parent_path
+from federator.planning.publication import ObservedObject
 from federator.runtime.text import first_line
 from federator.settings import Settings
 from federator.store import DatabaseError, Index, pending_publications, revisions
 from federator.store.leases import LeaseHeld, acquire_lease
-from federator.store.observations import ObservedObject, publish_observations
+from federator.store.observations import publish_observations
 from federator.views import listing
 
 #: how long a write waits for its source's lease, in seconds; then it is published later

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 
 # Maximum number of listed failures and writes without --all.
 _MAX_LINES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class FailedNamespace:
+    """A namespace without complete evidence. ``part`` is the incomplete one: ``presence`` or ``detail``."""
+
+    namespace: str
+    part: str
+    state: str
+    code: int | None
+    reason: str
 
 
 def runs(
@@ -44,10 +56,10 @@ def runs(
             _print_runs(cli, store.list_recent_runs(index, limit=limit))
             return
         run, sources, changes = store.get_run(index, run_id)
-        failed = {source.source: _failed_namespaces(index, source) for source in sources}
+        failed = {source.source: _list_failed_namespaces(index, source) for source in sources}
     if cli.json:
-        parts = [{**asdict(source), "failed": failed[source.source]} for source in sources]
-        cli.out.document({**asdict(run), "sources": parts, "writes": [_write_json(change) for change in changes]})
+        documents = [{**asdict(source), "failed": list(map(asdict, failed[source.source]))} for source in sources]
+        cli.out.document({**asdict(run), "sources": documents, "writes": [_write_json(change) for change in changes]})
     else:
         _print_run(cli, run, sources, failed, changes, None if everything else _MAX_LINES)
 
@@ -61,34 +73,22 @@ def _print_runs(cli: Cli, rows: list[Run]) -> None:
         cli.print_note("no run yet; start the first with federator crawl")
     else:
         columns = [
-            Column("run"),
-            Column("kind"),
-            Column("state"),
-            Column("by"),
-            Column("started"),
-            Column("took", right=True),
+            Column("run"), Column("kind"), Column("state"), Column("by"), Column("started"), Column("took", right=True),
             Column("what", wide=True),
-        ]
-        cli.out.table(
-            columns,
-            [
-                (
-                    r.id,
-                    r.kind,
-                    r.state,
-                    f"{r.actor} ({r.trigger})",
-                    format_age(r.started_at),
-                    _format_duration(r),
-                    _format_subject(r),
-                )
-                for r in rows
-            ],
-        )
+        ]  # fmt: skip
+        cells = [
+            (
+                run.id, run.kind, run.state, f"{run.actor} ({run.trigger})", format_age(run.started_at), _format_duration(run),
+                _format_subject(run),
+            )
+            for run in rows
+        ]  # fmt: skip
+        cli.out.table(columns, cells)
 
 
 def _print_run(
-    cli: Cli, run: Run, sources: list[RunSource], failed_by_source: dict[str, list[dict[str, Any]]], changes: list[RunChange],
-    limit: int | None,
+    cli: Cli, run: Run, sources: list[RunSource], failed_by_source: dict[str, list[FailedNamespace]],
+    changes: list[RunChange], limit: int | None,
 ) -> None:  # fmt: skip
     out = cli.out
     out.pairs([
@@ -120,8 +120,8 @@ def _print_run(
         out.line("not read completely:")
         for name, item in failed[:limit]:
             # The hints are below the table of sources.
-            reason, _ = split_hint(item["reason"])
-            out.line(f"  {name}{'$' if item['namespace'] else ''}{item['namespace']}  {item['state']}: {reason}")
+            reason, _ = split_hint(item.reason)
+            out.line(f"  {name}{'$' if item.namespace else ''}{item.namespace}  {item.state}: {reason}")
         _print_remaining(cli, failed, limit)
     if changes:
         out.line()
@@ -132,7 +132,7 @@ def _print_run(
         _print_remaining(cli, changes, limit)
 
 
-def _print_remaining(cli: Cli, items: list[Any], limit: int | None) -> None:
+def _print_remaining(cli: Cli, items: Sequence[object], limit: int | None) -> None:
     if limit is not None and len(items) > limit:
         cli.out.line(f"  and {len(items) - limit:,} more; --all shows them")
 
@@ -147,29 +147,21 @@ def _target(change: RunChange) -> str:
     return f"{change.target_source}${change.target_path}"
 
 
-def _failed_namespaces(index: Index, source: RunSource) -> list[dict[str, Any]]:
-    """Return the namespaces without complete evidence in the run's revision."""
+def _list_failed_namespaces(index: Index, source: RunSource) -> list[FailedNamespace]:
+    """List the namespaces without complete evidence in the run's revision of a source."""
     from federator.store import coverage
 
     if source.revision is None:
         return []
     with index.read() as connection:
         coverage_by_key = coverage.read_coverage(connection, source.source, source.revision)
-    rows = []
-    for key, item in sorted(coverage_by_key.items()):
-        evidence = item.presence if not item.presence.complete_or_carried else item.detail
-        if not evidence.complete_or_carried:
-            part = "presence" if not item.presence.complete_or_carried else "detail"
-            rows.append(
-                {
-                    "namespace": key,
-                    "part": part,
-                    "state": evidence.state.value,
-                    "code": evidence.code,
-                    "reason": evidence.reason,
-                }
-            )
-    return rows
+    failed = []
+    for key, namespace_coverage in sorted(coverage_by_key.items()):
+        for part, evidence in (("presence", namespace_coverage.presence), ("detail", namespace_coverage.detail)):
+            if not evidence.complete_or_carried:
+                failed.append(FailedNamespace(key, part, evidence.state.value, evidence.code, evidence.reason))
+                break
+    return failed
 
 
 def _format_duration(run: Run) -> str:

@@ -10,7 +10,7 @@ from federator.model.coverage import (
     skipped_evidence,
 )
 from federator.model.digests import canonical_json, digest_of, fold_digest, stable_properties
-from federator.model.identifiers import ROOT, Path, iter_ancestors, object_id, parent_path, parse_path_key, path_key
+from federator.model.identifiers import ROOT, Path, iter_ancestors, object_id, parent_key, parent_path, parse_path_key, path_key
 from federator.model.identity import NO_IDENTITY, WHOLE, Identity, describe_parts
 from federator.model.locations import (
     LocationAliases,
@@ -57,6 +57,7 @@ __all__ = [
     "iter_ancestors",
     "local_path",
     "object_id",
+    "parent_key",
     "parent_locations",
     "parent_path",
     "parse_path_key",

@@ -40,6 +40,11 @@ def parent_path(path: Path) -> Path:
     return path[:-1]
 
 
+def parent_key(key: str) -> str:
+    """Return the path key of the namespace that contains the object with a path key."""
+    return path_key(parent_path(parse_path_key(key)))
+
+
 def iter_ancestors(path: Path) -> Iterator[Path]:
     """Yield the namespaces above ``path``, nearest first, ending with the root."""
     for depth in range(len(path) - 1, -1, -1):

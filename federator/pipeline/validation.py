@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from federator.connector.call_metrics import CallCounts
 from federator.connector.errors import IdentityChanged
-from federator.model import ROOT, Coverage, CoverageState, parent_path, parse_path_key, path_key
+from federator.model import ROOT, Coverage, CoverageState, parent_key, path_key
 from federator.pipeline.crawl_columns import COVERAGE, DDL, IDENTITY, RECORD
 from federator.pipeline.small_crawls import Arrivals, collect_staged_arrivals, run_in_task
 from federator.pipeline.staging import coverage_from_row, identity_from_row
@@ -64,7 +64,7 @@ class ValidatedCrawl:
         One that the index has and that did not arrive is absent: the task has listed the names of its namespace, too.
         """
         namespaces = self.namespaces_to_read or ()
-        return sorted(key for key in self.tables_to_read if path_key(parent_path(parse_path_key(key))) not in namespaces)
+        return sorted(key for key in self.tables_to_read if parent_key(key) not in namespaces)
 
 
 def unchanged_crawl(source: str, carried: Mapping[str, Coverage], *, began_at: float) -> ValidatedCrawl:

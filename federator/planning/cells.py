@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Self
 
-from federator.model import TableRecord, parent_path, parse_path_key, path_key
+from federator.model import TableRecord, parent_key, parse_path_key, path_key
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.decision import Cell, CrawlEvidence, LedgerEntry, OriginState, decide, refuse_unmappable
 from federator.planning.ledger import OwnedObject
@@ -55,9 +55,9 @@ class LedgerCounts:
 
     def add(self, rows: Iterable[LedgerRow]) -> None:
         for row in rows:
-            self.by_target_namespace[_namespace_key(row.target_path)] += 1
+            self.by_target_namespace[parent_key(row.target_path)] += 1
             if row.origin_exists:
-                self.existing_by_origin_namespace[_namespace_key(row.origin_path)] += 1
+                self.existing_by_origin_namespace[parent_key(row.origin_path)] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,3 @@ def _origin_state(context: MirrorContext, row: LedgerRow) -> OriginState:
     if not selected or path_key(map_path(context, origin)) != row.target_path:
         return OriginState.UNSELECTED
     return OriginState.SELECTED if row.origin_exists else OriginState.ABSENT
-
-
-def _namespace_key(key: str) -> str:
-    return path_key(parent_path(parse_path_key(key)))

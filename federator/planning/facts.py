@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from federator.connector import Capabilities, Catalog, CatalogError, Unsupported
-from federator.model import NamespaceRecord, Path, TableRecord, parent_path, parse_path_key, path_key
+from federator.model import NamespaceRecord, Path, TableRecord, parent_key, parent_path, parse_path_key
 from federator.planning.cells import Candidates
 from federator.planning.changes import Action, Change
 from federator.planning.guards import GuardFacts
@@ -234,4 +234,4 @@ def observe_origin(origin: Catalog, key: str) -> OriginObservation:
 
 
 def _count_by_namespace(keys: Iterable[str]) -> Counter[str]:
-    return Counter(path_key(parent_path(parse_path_key(key))) for key in keys)
+    return Counter(map(parent_key, keys))

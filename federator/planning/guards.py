@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from federator.model import TableRecord, parent_path, parse_path_key, path_key
+from federator.model import TableRecord, parent_key
 from federator.planning.changes import Action, Change, is_destructive
 from federator.planning.holds import Binds, Hold, is_namespace_drop
 from federator.planning.measurement import Measurement
@@ -84,7 +84,7 @@ def namespace_delete_percent(rule: MirrorRule, changes: Sequence[Change], facts:
     """Check the same share within each namespace, so that an emptied namespace does not disappear in a large mirror."""
     # The namespace with the largest share is reported, even if it does not exceed the limit.
     nearest = Measurement("namespace_delete_percent", 0, rule.max_delete_percent, 0)
-    for namespace, planned in sorted(Counter(_namespace_key(c.target_path) for c in changes if is_destructive(c)).items()):
+    for namespace, planned in sorted(Counter(parent_key(c.target_path) for c in changes if is_destructive(c)).items()):
         deleted = facts.deleted_by_namespace.get(namespace, 0)
         total, base = planned + deleted, facts.live_by_namespace.get(namespace, 0) + deleted
         measured = Measurement("namespace_delete_percent", total, rule.max_delete_percent, base, namespace)
@@ -113,14 +113,14 @@ def emptied_namespace(_: MirrorRule, changes: Sequence[Change], facts: GuardFact
         return Measurement("emptied_namespace", 0), None
     # A table that is listed under its new name proves that its namespace is not hidden.
     renamed = {
-        change.pair: _namespace_key(change.origin_path)
+        change.pair: parent_key(change.origin_path)
         for change in changes
         if change.pair is not None and change.action is Action.DECLARE_TABLE
     }
     removed = Counter(
-        _namespace_key(change.origin_path)
+        parent_key(change.origin_path)
         for change in changes
-        if _is_removal(change) and renamed.get(change.pair or "") != _namespace_key(change.origin_path)
+        if _is_removal(change) and renamed.get(change.pair or "") != parent_key(change.origin_path)
     )
     for namespace, planned in sorted(removed.items()):
         if not facts.existing_by_origin_namespace.get(namespace, 0):
@@ -168,7 +168,3 @@ def _exceeds_percent(rule: MirrorRule, total: int, base: int) -> bool:
 
 def _is_removal(change: Change) -> bool:
     return change.action is Action.DEREGISTER_TABLE and change.needs_absent_origin and change.before is not None
-
-
-def _namespace_key(key: str) -> str:
-    return path_key(parent_path(parse_path_key(key)))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from federator.connector import Capabilities
-from federator.model import NamespaceRecord, iter_ancestors, parent_path, parse_path_key, path_key
+from federator.model import NamespaceRecord, iter_ancestors, parent_key, parent_path, parse_path_key, path_key
 from federator.planning.changes import ABSENT, ANY, Action, Change, Decision, Refusal
 from federator.planning.decision import CrawlEvidence
 from federator.planning.evidence import is_covered
@@ -127,7 +127,7 @@ def _drop_change(context: MirrorContext, namespace: OwnedNamespace) -> Change:
 
 def _create_change(context: MirrorContext, change: Change, key: str) -> Change:
     path = parse_path_key(key)
-    origin = path_key(parent_path(parse_path_key(change.origin_path)))
+    origin = parent_key(change.origin_path)
     marker = OwnershipMarker(
         context.instance, context.rule.name, f"{context.rule.origin}${origin}" if origin else context.rule.origin
     )

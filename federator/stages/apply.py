@@ -15,6 +15,7 @@ from federator.model import parent_path, parse_path_key
 from federator.planning.changes import Change
 from federator.planning.namespaces import drop_refusal
 from federator.planning.plan import Plan
+from federator.planning.publication import ObservedObject
 from federator.planning.release import Release, release_changes
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import build_user_rule
@@ -27,7 +28,7 @@ from federator.stages.plan import plan_state
 from federator.stages.result import ProgressEvent, format_state_counts, is_failure
 from federator.store import approvals, deployment, identities, journal, leases, misses, plans
 from federator.store.leases import Lease, acquire_lease
-from federator.store.observations import ObservedObject, publish_observations
+from federator.store.observations import publish_observations
 
 
 @dataclass(frozen=True)

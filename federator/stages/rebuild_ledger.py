@@ -28,6 +28,7 @@ from federator.planning.ownership import (
     strip_comment_marker,
     strip_marker_properties,
 )
+from federator.planning.publication import ObservedObject
 from federator.planning.rule import MirrorRule
 from federator.runtime.text import format_count
 from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
@@ -35,7 +36,7 @@ from federator.stages.plan import mirror_context
 from federator.stages.result import RebuildResult, RecoverableEntry, UnrecoverableObject
 from federator.store import Connection, audit_log, coverage, journal, ledger, records
 from federator.store.leases import Lease, acquire_lease
-from federator.store.observations import ObservedObject, publish_observations
+from federator.store.observations import publish_observations
 
 _UNREAD_STATES = (CoverageState.FAILED, CoverageState.SKIPPED)
 _UNMARKED = "the catalog keeps neither properties nor comments, so no marker shows which of its tables are owned"

@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from federator.model import TableRecord, object_id, parent_path, parse_path_key, path_key
+from federator.model import TableRecord, object_id, parent_key, parse_path_key
 from federator.model.drift import Drift, DriftKind
 from federator.model.drift import DriftSeverity as Grade
 from federator.model.notices import Notice, NoticeEvent, Severity
@@ -225,9 +225,7 @@ def _detect_name_clashes(connection: Connection, only: DirtySet | None) -> Itera
     columns = [r.source, r.parent, r.path, lower(r.name).label("folded")]
     filters: Iterable[tuple[ColumnElement[bool], ...]] = [()]
     if only is not None:
-        by_source = {
-            source: {path_key(parent_path(parse_path_key(path))) for path in paths} for source, paths in only.paths.items()
-        }
+        by_source = {source: {parent_key(path) for path in paths} for source, paths in only.paths.items()}
         filters = (
             (r.source == source, r.parent.in_(chunk)) for source, parents in by_source.items() for chunk in chunked(parents)
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from federator.planning.publication import ObservedObject as ObservedObject
-from federator.planning.publication import changed_observations
+from federator.planning.publication import ObservedObject, changed_observations
 from federator.store import records, revisions
 from federator.store.engine import Index
 from federator.store.leases import Lease

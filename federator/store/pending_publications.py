@@ -16,9 +16,9 @@ from sqlalchemy import Connection, RowMapping, and_, delete, select
 from federator.model import Coverage, Path, TableRecord, canonical_json, parse_path_key, path_key
 from federator.model.rows import namespace_from_row, record_to_row, table_from_row
 from federator.planning.evidence import is_covered
+from federator.planning.publication import ObservedObject
 from federator.store import tables as t
 from federator.store.engine import Index
-from federator.store.observations import ObservedObject
 from federator.store.sql import insert_or_update
 
 _p = t.pending_publication.c

@@ -222,16 +222,6 @@ def _select_record(_: Connection) -> Select[Any]:
     return select(union_all(base.where(r.valid_to.is_(None)), base.where(r.valid_to > at)).subquery())
 
 
-def iter_records(
-    connection: Connection, source: str, *, is_table: bool | None = None, revision: int | None = None
-) -> Iterator[Record]:
-    """Stream every record of a source, by path; a namespace before a table of the same path."""
-    revision_number = published_revision(connection, source) if revision is None else revision
-    conditions = [] if is_table is None else [r.is_table == int(is_table)]
-    state = select_at_revision(source, revision_number, *conditions).subquery()
-    yield from _stream(connection, source, select(state).order_by(state.c.path, state.c.is_table))
-
-
 def list_existing_tables(connection: Connection, source: str, revision: int, paths: Collection[Path]) -> set[Path]:
     """Return those of the paths that are tables of a source at a revision."""
     existing: set[Path] = set()
@@ -249,10 +239,7 @@ def iter_marked_records(connection: Connection, source: str, key_prefix: str, co
     """
     marked = or_(r.properties.contains(f'"{key_prefix}', autoescape=True), r.doc.contains(comment_prefix, autoescape=True))
     state = select_at_revision(source, published_revision(connection, source), marked).subquery()
-    yield from _stream(connection, source, select(state).order_by(state.c.path, state.c.is_table))
-
-
-def _stream(connection: Connection, source: str, query: Select[Any]) -> Iterator[Record]:
+    query = select(state).order_by(state.c.path, state.c.is_table)
     for row in connection.execute(query.execution_options(yield_per=5000)).mappings():
         yield _record_from_row(source, row)
 

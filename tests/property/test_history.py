@@ -14,10 +14,11 @@ from sqlalchemy import func, select
 
 from federator.model import NamespaceRecord, Path, Record, Scopes, TableRecord, parse_path_key, path_key
 from federator.model.differences import DifferenceKind
+from federator.planning.publication import ObservedObject
 from federator.store import Index, retention, revisions, runs
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
-from federator.store.observations import ObservedObject, publish_observations
+from federator.store.observations import publish_observations
 from federator.store.snapshots import HistoryExpired, Snapshot
 from federator.views import diff, history
 from tests.fixtures.index_reads import iter_differences, iter_tree_at

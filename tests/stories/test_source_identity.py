@@ -19,11 +19,11 @@ from federator.registry import open_catalog
 from federator.service import Federator
 from federator.settings import Settings, parse_settings
 from federator.stages import confirm_source
-from federator.store import records
 from federator.testing import MemoryStore
 from federator_connectors import hive3
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.fixtures.hive import started
+from tests.fixtures.index_reads import iter_records
 from tests.fixtures.product import HELD, PARTIAL, Product, guards
 from tests.fixtures.relay import Balancing, Noting
 
@@ -82,7 +82,7 @@ def declared(directory: Path) -> dict[str, str]:
 def indexed(federator: Federator) -> dict[str, str]:
     """The origin's tables as the index has them: path and location."""
     with federator.index.read() as connection:
-        return {table.key: table.location or "" for table in records.iter_records(connection, "origin", is_table=True)}
+        return {table.key: table.location or "" for table in iter_records(connection, "origin", is_table=True)}
 
 
 def identity_of(uri: str) -> str:

@@ -178,9 +178,7 @@ class HttpClient:
                     method, url, params=query, json=body, data=form, headers=headers, timeout=self._timeouts, allow_redirects=False,
                     auth=_AsGiven(urlsplit(url).path or "/", self._sign), verify=self._tls.requests_verify,
                 )  # fmt: skip
-            return HttpResponse(
-                operation, response.status_code, response.text, response.headers.get("Content-Type", ""), _retry_after(response)
-            )
+            return HttpResponse(operation, response.status_code, response.text, _retry_after(response))
         except RequestException as error:
             raise self._redact_error(self._connection_error(operation, error)) from None
         except CatalogError:

@@ -46,7 +46,6 @@ class HttpResponse:
     operation: str
     status: int
     text: str
-    content_type: str = ""
     retry_after: float | None = None
 
     @property

@@ -22,11 +22,11 @@ from federator.service import Federator
 from federator.settings import parse_settings
 from federator.stages.declare import DeclareSpec
 from federator.stages.result import RunResult
-from federator.store import records
 from federator.testing import MemoryStore
 from federator_connectors import hive3
 from federator_connectors._hive.catalog import HiveCatalog
 from tests.fixtures.hive import started
+from tests.fixtures.index_reads import iter_records
 from tests.fixtures.relay import Noting
 from tests.fixtures.spark import outcomes, refusals
 
@@ -98,9 +98,7 @@ def lake(spark: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake
 def known(federator: Federator, source: str) -> dict[tuple[bool, str], str]:
     """Digests of everything that the index has of a source."""
     with federator.index.read() as connection:
-        return {
-            (isinstance(record, TableRecord), record.key): record.digest for record in records.iter_records(connection, source)
-        }
+        return {(isinstance(record, TableRecord), record.key): record.digest for record in iter_records(connection, source)}
 
 
 def like_a_full_crawl(lake: Lake, name: str) -> None:

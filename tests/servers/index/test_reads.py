@@ -17,6 +17,7 @@ from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from federator.views.runs import RunFilter, Visibility, list_visible_runs
 from tests.fixtures.index_content import fill, namespace, table
+from tests.fixtures.index_reads import iter_records
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ class TestHistory:
             "children": lambda c: records.list_children(c, "lake", ("s",)),
             "counts": lambda c: records.count_objects(c, "lake"),
             "namespaces": lambda c: records.list_namespace_keys(c, "lake"),
-            "subtree": lambda c: list(records.iter_records(c, "lake")),
+            "subtree": lambda c: list(iter_records(c, "lake")),
             "declarations": lambda c: records.list_declarations(c, "s3://lake/s/t1.lance", sources=["lake"]),
             "coverage": lambda c: coverage.read_coverage(c, "lake", self.REVISIONS),
         }

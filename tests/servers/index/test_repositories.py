@@ -20,6 +20,7 @@ from federator.planning.cells import LedgerRow
 from federator.planning.changes import Action, Change
 from federator.planning.journal_lines import JournalEffect, Question, list_removals, list_unfinished_renames
 from federator.planning.misses import Missed, MissUpdate
+from federator.planning.publication import ObservedObject
 from federator.store import (
     Connection,
     Index,
@@ -36,7 +37,7 @@ from federator.store import (
 from federator.store import tables as t
 from federator.store.journal import NO_MIRROR
 from federator.store.leases import acquire_lease
-from federator.store.observations import ObservedObject, publish_observations
+from federator.store.observations import publish_observations
 from federator.store.plan_facts import PlanFacts
 from tests.fixtures.index_content import fill, intent, owned, table
 

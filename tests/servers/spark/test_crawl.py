@@ -11,11 +11,12 @@ import pytest
 
 from federator.model import Kind, TableRecord, parse_path_key
 from federator.pipeline import diff, staging_area
+from federator.planning.publication import ObservedObject
 from federator.stages.result import RunResult
 from federator.store import ledger, revisions
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
-from federator.store.observations import ObservedObject, publish_observations
+from federator.store.observations import publish_observations
 from tests.fixtures.index_content import owned
 from tests.fixtures.spark import ODD, World, Worlds
 

@@ -16,9 +16,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from federator.model import NamespaceRecord, Record, TableRecord
+from federator.planning.publication import ObservedObject
 from federator.store import Index, migrations, open_index, revisions
 from federator.store.leases import acquire_lease
-from federator.store.observations import ObservedObject, publish_observations
+from federator.store.observations import publish_observations
 from federator.testing import MemoryStore
 from tests.fixtures.index import new_index
 

@@ -22,6 +22,7 @@ from federator.store import Index, audit_log, coverage, journal, ledger, records
 from federator.store.leases import acquire_lease
 from federator.testing import MemoryStore
 from tests.fixtures.index_content import intent, owned
+from tests.fixtures.index_reads import iter_records
 from tests.fixtures.ledger_replay import replay_ledger
 from tests.unit.cli.conftest import Shell
 
@@ -88,7 +89,7 @@ def decisions(shell: Shell, index: Index) -> list[Decision]:
     )
     with index.read() as connection:
         origins, targets = (
-            [record for record in records.iter_records(connection, name, is_table=True) if isinstance(record, TableRecord)]
+            [record for record in iter_records(connection, name, is_table=True) if isinstance(record, TableRecord)]
             for name in ("lake", "copy")
         )
         query = ledger.select_rows("nightly", "lake", records.published_revision(connection, "lake"), "copy")

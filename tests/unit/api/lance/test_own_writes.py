@@ -21,6 +21,7 @@ from federator.connector import PermissionDenied, ServiceUnavailable, StateError
 from federator.lance.facade import CatalogNamespace
 from federator.model import NamespaceRecord, TableRecord
 from federator.model.scopes import EVERYTHING
+from federator.planning.publication import ObservedObject
 from federator.registry import open_catalog
 from federator.store import (
     audit_log,
@@ -30,7 +31,6 @@ from federator.store import (
 )
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
-from federator.store.observations import ObservedObject
 from federator.testing import get_memory_store
 from federator.testing.contract import unique_name
 from federator.views import listing

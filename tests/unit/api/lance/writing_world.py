@@ -14,10 +14,10 @@ from federator.apply import direct_writes
 from federator.apply.direct_writes import DirectWriter, WriteRequest
 from federator.apply.publication import AffectedObject
 from federator.lance.facade import CatalogNamespace
+from federator.planning.publication import ObservedObject
 from federator.settings import Settings, parse_settings
 from federator.store import Index, audit_log, pending_publications, records
 from federator.store import tables as t
-from federator.store.observations import ObservedObject
 from federator.testing import get_memory_store
 from federator.testing.contract import unique_name
 from tests.fixtures.index import new_index
