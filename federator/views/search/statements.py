@@ -242,7 +242,8 @@ def _positive_condition(connection: Connection, column: str, comparison: str, va
     lower = func.unicode_lower if connection.dialect.name == "sqlite" else func.lower
     pattern = lower(value)
     if column == "location":
-        return lower(_plain_location(connection)).like(pattern, escape="\\")
+        # The plain location is a part of the whole one, so most rows are left by the first comparison, which costs less.
+        return and_(*(lower(text).like(pattern, escape="\\") for text in (r.location, _plain_location(connection))))
     if column in ("name", "source"):
         return lower({"name": r.name, "source": e.source}[column]).like(pattern, escape="\\")
     full_path = lower(e.source.concat("$").concat(e.path) if column == "path" else _namespace())
