@@ -49,10 +49,11 @@ too few levels is InvalidInput (13), in the service as in the connectors.
 A timeout is for each read from a connection. A whole call ends after the connect timeout and five read timeouts, a write after the
 connect timeout and one read timeout, which is 60 s at most if the read timeout is not longer. It then has code 17 and is not repeated.
 All calls of an operation that writes, also its reads, end together: 60 s after it started, or one read timeout if that is longer.
-Waiting for a limit of the source (`limit.*`, `client.pool-size`) does not count. Connecting ends with its call, but each address of a
-name has the time left.
-`dir` has no such deadlines: on S3, a read that brings no byte for 30 s is sent again, three times in all, which takes 92 s. A marker is
-written by one request and removed by two, none of which is repeated, and each ends when no byte comes for 20 s.
+Waiting for a limit of the source (`limit.*`, `client.pool-size`) does not count. The connect timeout is for the lookup of a name and
+all of its addresses together, which share the time left.
+`dir` in an object store: a read that brings no byte for 30 s is sent again, three times in all on S3, which takes 92 s. Reads end after
+160 s, and a listing of the directory after ten minutes. A marker is written by one request and removed by two, none of which is
+repeated; each ends when no byte comes for 20 s, and all after 25 s.
 Without settings, in `rest` and `glue`, the timeouts are 10 s and 60 s, and 30 s to read the response to a write of `glue`.
 
 The texts of Unity, Polaris and Iceberg have code 18 for every error of the server. Here that is the code of a status 500 and of a
