@@ -140,6 +140,17 @@ def test_results_follow_what_is_typed_and_a_link_keeps_them(open_page: OpenPage)
     expect(by_role.get_by_role("link")).to_be_focused()
 
 
+def test_a_mirrors_mark_is_no_reason_where_something_else_matches(open_page: OpenPage, service: Service) -> None:
+    mark = {"federator.origin": "lake$sales$zebra", "team": "zebra watch"}
+    fill(service.index, "copy", table("copy", "sales", "zebra", properties=mark))
+    page = open_page("search?q=zebra")
+    found = page.get_by_role("list", name="Tables")
+    expect(found).to_contain_text("zebra watch")
+    expect(found).not_to_contain_text("federator.origin")
+    page = open_page("search?q=property%3Afederator.origin")
+    expect(found).to_contain_text("federator.origin")
+
+
 def test_a_count_that_is_not_exact_is_shown_as_such(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facets, "MAX_COUNTED", 20)
     page = open_page("search?q=namespace%3Asales")

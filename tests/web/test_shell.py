@@ -113,9 +113,15 @@ def test_the_first_view_keeps_its_budget(shared: Service, browser: Browser) -> N
 @pytest.mark.parametrize("width", [1200, 1280, 1600])
 def test_the_sources_of_the_overview_fit(shared: Service, browser: Browser, width: int) -> None:
     with open_context(shared, browser, viewport={"width": width, "height": 900}) as open_page:
-        sources = open_page("").get_by_role("group", name="Sources, scrolls sideways")
+        page = open_page("")
+        sources = page.get_by_role("group", name="Sources, scrolls sideways")
         expect(sources.get_by_role("table")).to_be_visible()
         assert sources.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
+        # What changed stands beside what needs attention, and the header has its words.
+        boxes = [page.get_by_role("region", name=name).bounding_box() for name in ("Needs attention", "Recent changes")]
+        assert len({box["y"] for box in boxes if box}) == 1
+        expect(page.locator(".tools").get_by_text("of 2 fresh")).to_be_visible()
+        expect(page.locator(".tools").get_by_text("Live")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [1200, 1280, 390])

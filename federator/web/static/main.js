@@ -135,7 +135,7 @@ function report(problem, wait, used = way) {
   live.className = problem ? "live tone-bad" : "live";
   const [word, title] = WAYS[way];
   live.title = problem ? problem.message : title;
-  live.replaceChildren(problem ? icon("gone") : way === "polling" ? icon("clock") : make("i", {class: way}), make("span", {class: way || problem ? null : "only-listeners"}, problem ? "Not up to date" : word, problem && seen ? [", as of ", ago(seen)] : null));
+  live.replaceChildren(problem ? icon("gone") : way === "polling" ? icon("clock") : make("i", {class: way && "on"}), make("span", {class: way || problem ? null : "only-listeners"}, problem ? "Not up to date" : word, problem && seen ? [", as of ", ago(seen)] : null));
 }
 
 attempt(showPerson);

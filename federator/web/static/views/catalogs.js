@@ -7,7 +7,7 @@ import {sourceState} from "./sources.js";
 
 function card(name_, source, again) {
   return make("a", {class: "card", href: path("t", name_)}, make("div", {}, icon("source"), make("strong", {}, name(name_))),
-    make("small", {}, source ? sourceState(source) : state("never", {text: "not crawled"}), again ? ", shown above" : source?.freshness.crawled_at ? [", crawled ", crawledAgo(source.freshness, source.overdue_since)] : null));
+    make("small", {}, source ? sourceState(source) : state("never", {text: "not crawled"}), again ? "shown above" : source?.freshness.crawled_at ? make("span", {}, "crawled ", crawledAgo(source.freshness, source.overdue_since)) : null));
 }
 
 /* Sources that no mirror writes to come first; what is left then is part of a ring, which begins at its first mirror. */

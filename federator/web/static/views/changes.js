@@ -20,17 +20,17 @@ export const changeRow = (item, short = false) => {
   const fields = item.fields.slice(0, 4).map(field => `${field.field}: ${field.before ?? "not set"} → ${field.after ?? "not set"}`).join("; ");
   const by = item.by ? `by ${item.by.mirror}${item.by.actor ? ` (${item.by.actor})` : ""}` : isStored(item) ? "found by verification" : "made elsewhere";
   return make("li", {}, make("span", {class: `sign ${tone}`, role: "img", "aria-label": words(how), text: sign}),
-    make("div", {class: "what"}, make("a", {href, title: item.id, "aria-label": item.id}, name(shown)), make("small", {}, where, where ? " · " : null, [fields, by].filter(Boolean).join(" · "))),
+    make("div", {class: "what"}, make("a", {href, title: item.id, "aria-label": item.id}, name(shown)), make("small", {}, where, where ? " · " : null, [short && item.kind === "namespace" ? "namespace" : null, fields, by].filter(Boolean).join(" · "))),
     item.at ? ago(item.at, {suffix: ""}) : null);
 };
 
-/* A list of differences below the namespace, or the directory, that each is in; and what adds further ones to it. */
+/* A list of differences below the namespace, or the directory, that each is in; and what adds further ones to it. A namespace stands below its own name. */
 function groupedList() {
   const list = make("ul", {class: "groups", "aria-label": "Changes"});
   let last = "", rows = make("ol");
   return {list, add: differences => {
     for (const item of differences) {
-      const above = isStored(item) ? item.id.replace(/[^/]*\/*$/, "") : parentId(item.id);
+      const above = isStored(item) ? item.id.replace(/[^/]*\/*$/, "") : item.kind === "namespace" ? item.id : parentId(item.id);
       if (above !== last || !list.hasChildNodes()) {
         rows = make("ol", {class: "rows log"});
         list.append(make("li", {}, make("h3", {}, isStored(item) ? name(above, {mono: true}) : above ? trail(above) : "Sources"), rows));

@@ -6,7 +6,7 @@ import {empty, freshness, locationLink, more, objectLink, panel, path, rows, tab
 import {chips, choice} from "./filters.js";
 import {listMirrors, mirrorsBetween, planButtons, resultLine} from "./make_plan.js";
 
-const COLUMNS = [["Severity"], ["Kind"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long"], ["Since"], ["Remedy", "full"]];
+const COLUMNS = [["Difference", "full"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long part"], ["Since"], ["Remedy", "full"]];
 
 const subject = item => (item.kind === "orphan" ? locationLink(item.subject, `${UI}/declare?${new URLSearchParams({location: item.subject})}`) : objectLink(item.subject));
 
@@ -16,7 +16,7 @@ const otherSide = other => (other ? other.includes("://") ? locationLink(other) 
 const remedy = (item, plans) => (item.resolved_at ? null : item.kind === "orphan" ? make("a", {class: "btn", href: `${UI}/declare?${new URLSearchParams({location: item.subject})}`, text: "Declare"})
   : plans(item).length ? make("span", {class: "nw"}, plans(item)) : null);
 
-const cellsOf = plans => item => [state(item.severity), words(item.kind), subject(item), otherSide(item.other), item.detail, ago(item.first_seen), remedy(item, plans)];
+const cellsOf = plans => item => [make("div", {}, state(item.severity, {text: words(item.kind)}), make("small", {class: "lacking", text: item.severity})), subject(item), otherSide(item.other), item.detail, ago(item.first_seen), remedy(item, plans)];
 
 /* Drift about one object, as rows. */
 export const driftRows = list => rows(list.map(item => ({state: item.severity, title: make("span", {}, `${words(item.kind)}: `, name(item.subject)),

@@ -15,7 +15,7 @@ const SHARE = /^[\d,]+ of [\d,]+ (?<what>.*), (?<setting>\w+) is [\d.]+$/;
 
 function heldItem(hold, guards) {
   const guard = guards.find(each => each.guard === hold.guard && each.total), {what, setting} = SHARE.exec(hold.detail)?.groups ?? {};
-  const content = guard && what ? [state("held", {text: what[0].toUpperCase() + what.slice(1)}), meter(guard.measured, guard.total, guard.limit, setting)] : state("held", {text: `${hold.guard}: ${hold.detail}`});
+  const content = guard && what ? [state("held", {text: what[0].toUpperCase() + what.slice(1).replace(/ (h|min)$/, "\u00a0$1")}), meter(guard.measured, guard.total, guard.limit, setting)] : state("held", {text: `${hold.guard}: ${hold.detail}`});
   return make("li", {}, make("div", {class: "grow"}, content));
 }
 

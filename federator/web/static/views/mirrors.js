@@ -47,11 +47,11 @@ export function healthState(mirror, sources) {
   return overdue.length || broken.length ? state(overdue.length ? "stale" : "warn", {text: [...overdue, ...broken].join(", ")}) : state("ok", {text: "healthy"});
 }
 
-const COLUMNS = [["Mirror"], ["From, to", "full"], ["Sync", "full"], ["Health", "long"], ["Tables", "n"], ["Pending", "full"], ["Next run"], ["Last run"]];
+const COLUMNS = [["Mirror"], ["From, to", "full"], ["Sync", "full"], ["Health", "long part"], ["Tables", "n"], ["Pending", "full"], ["Next run"], ["Last run"]];
 
 function pendingCell(mirror) {
   const left = pendingChanges(mirror);
-  return left ? make("span", {}, counted(left), " ", planLink(mirror.last_plan.digest)) : "nothing";
+  return left ? make("div", {}, counted(left), make("div", {}, planLink(mirror.last_plan.digest))) : "nothing";
 }
 
 const cellsOf = (sources, jobs) => mirror => [link("mirrors", mirror.name), make("span", {class: "nw"}, link("t", mirror.from), " → ", link("t", mirror.to)), syncState(mirror), healthState(mirror, sources), count(mirror.tables),

@@ -22,7 +22,7 @@ function cellsOf(node, clashes) {
   const odd = [["namespace", "table"].includes(node.kind) ? null : make("span", {class: "tag warn", text: words(node.kind)}),
     clashes.has(node.id) ? make("span", {class: "tag warn", title: "Another name here differs only in case", text: "name clash"}) : null];
   return [make("span", {}, icon(SHAPES[node.kind] ?? "table"), make("a", {href: address}, name(node.name)), odd),
-    holds ? (node.coverage ? state(node.coverage, {text: node.coverage === "complete" ? "listed" : undefined}) : null) : state(node.verified ?? "unverified"),
+    holds ? (node.coverage ? state(node.coverage, {text: node.coverage === "complete" ? "listed" : undefined}) : state("never", {text: "not known"})) : state(node.verified ?? "unverified"),
     stored && stored.rows !== null ? count(stored.rows) : null, size(stored?.size), stored?.written_at ? ago(stored.written_at) : null,
     node.location || node.message ? make("div", {}, node.location ? name(node.location, {mono: true}) : null, node.message ? make("small", {class: "lacking", text: node.message}) : null) : null];
 }

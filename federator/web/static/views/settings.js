@@ -36,5 +36,5 @@ export async function show({signal}) {
     panel("Jobs", {}, jobs.jobs.length ? table(JOBS, jobs.jobs.map(jobCells), "Jobs") : empty("No job is scheduled", "A schedule in the configuration makes one.")),
     panel("Notifications", {}, notifications === null ? empty("You may not see these", "They need the role operator and the scope *.", {state: "denied"})
       : sent.length ? table(NOTIFICATIONS, sent.map(notificationCells), "Notifications") : empty("No notification was sent")), tokens,
-    panel("About", {}, pairs([["Version", person.version], ["API", make("span", {}, make("code", {text: address}), copyButton(address, "address"))], ["Documentation", make("a", {class: "link", href: "/docs", text: "of the API"})], ["Your role", person.role], ["Your scopes", name(person.scopes.join(", "))]])))]};
+    panel("About", {}, pairs([["Version", person.version], ["API", make("span", {}, make("code", {text: address}), copyButton(address, "address"))], ["Reference", make("a", {class: "link", href: "/docs", text: "/docs"})], ["Your role", person.role], ["Your scopes", name(person.scopes.join(", "))]])))]};
 }

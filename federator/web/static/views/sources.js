@@ -35,7 +35,7 @@ export function sourceState(source, {tag = false} = {}) {
 export const readJobs = async signal => new Map((await get("/api/v1/jobs?limit=1000", signal)).jobs.map(job => [job.name, job]));
 
 /* When a job is due next: its schedule, if it has no time. */
-export const nextRun = (schedule, job) => (job?.paused ? state("paused") : job?.next_at ? until(job.next_at) : schedule || "by hand");
+export const nextRun = (schedule, job) => (job?.paused ? state("paused") : job?.next_at ? until(job.next_at) : make("span", {class: "nw", text: schedule || "by hand"}));
 
 /* What needs attention about a source, if something does. */
 export const attentionTo = (overview, source) => overview.attention.find(item => item.kind === "source" && item.subject === source);
