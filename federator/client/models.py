@@ -118,7 +118,6 @@ class Node(Model):
     verified: str | None
     message: str | None
     stored: StoredFacts | None
-    records: int | None
     freshness: Freshness | None
     children: list[Node] | None
     next: str | None

@@ -63,10 +63,6 @@ class TreeNode:
         StoredFacts | None,
         Field(description="what verification found, with `with=verified`; null: a namespace, not verified, or not requested"),
     ] = None
-    records: Annotated[
-        int | None,
-        Field(examples=[None], description="number of children of a namespace; null: not listed completely, or another node"),
-    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +332,6 @@ def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], sco
     return TreeNode(
         path_key(path), entry.name, entry.kind.value, entry.location, evidence.state.value if evidence else None, entry.verified,
         entry.problem or (evidence and evidence.reason) or None, stored,
-        own_coverage.records if own_coverage and own_coverage.weakest.complete_or_carried else None,
     )  # fmt: skip
 
 

@@ -97,6 +97,17 @@ def test_changes_are_narrowed_by_source_kind_and_path(open_page: OpenPage, servi
     expect(page.locator("main")).to_contain_text("No difference matches")
 
 
+def test_names_that_differ_only_in_case_are_marked(open_page: OpenPage, service: Service) -> None:
+    with service.index.write() as connection:
+        drift = Drift(
+            DriftKind.NAME_CLASH, "lake", "lake$sales$events_000", "lake$sales$events_001", "2 names that differ in case"
+        )
+        insert_drift(connection, drift)
+    page = open_page("t/lake%24sales?kind=namespace")
+    marked = page.get_by_role("table", name="Contents").get_by_role("row").filter(has_text="name clash")
+    expect(marked.get_by_role("link")).to_have_text(["events_000", "events_001"])
+
+
 def test_datasets_are_narrowed_to_a_source(open_page: OpenPage, service: Service) -> None:
     page = open_page("datasets")
     page.get_by_label("Declared in").select_option("copy")

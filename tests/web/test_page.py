@@ -343,17 +343,6 @@ def test_drift_is_listed_by_severity(open_page: OpenPage) -> None:
     expect(page.locator("main")).to_contain_text("No drift matches")
 
 
-def test_names_that_differ_only_in_case_are_marked(open_page: OpenPage, service: Service) -> None:
-    with service.index.write() as connection:
-        drift = Drift(
-            DriftKind.NAME_CLASH, "lake", "lake$sales$events_000", "lake$sales$events_001", "2 names that differ in case"
-        )
-        insert_drift(connection, drift)
-    page = open_page("t/lake%24sales?kind=namespace")
-    marked = page.get_by_role("table", name="Contents").get_by_role("row").filter(has_text="name clash")
-    expect(marked.get_by_role("link")).to_have_text(["events_000", "events_001"])
-
-
 def test_on_a_phone_a_remedy_has_the_whole_width(open_page: OpenPage) -> None:
     page = open_page("drift")
     page.set_viewport_size({"width": 390, "height": 800})

@@ -114,10 +114,10 @@ function problemOf(node) {
   return [shapeOf(value), toneOf(value), words(value)];
 }
 
-/* The number of tables of a source, or of what a namespace contains: shown, and in words. */
+/* The number of tables of a source. */
 function amountOf(node) {
-  const number = merged || asOf() ? null : node.kind === "source" ? tables.get(node.id) : node.records;
-  return number === undefined || number === null ? null : make("small", {class: "q", title: node.kind === "source" ? plural(number, "table") : plural(number, "object"), text: count(number)});
+  const number = merged || asOf() ? undefined : tables.get(node.id);
+  return number === undefined ? null : make("small", {class: "q", title: plural(number, "table"), text: count(number)});
 }
 
 function rowElement(row, at) {

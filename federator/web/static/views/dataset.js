@@ -17,9 +17,9 @@ export async function show({argument: location, signal}) {
     make("div", {class: "sub"}, make("span", {}, name(dataset.location, {mono: true}), copyButton(dataset.location, "location"))), staleNote(dataset.freshness),
     verified?.message ? note("bad", verified.message) : null, differences.length ? note("warn", make("p", {text: "The declarations disagree on:"}), make("ul", {}, differences)) : null,
     make("div", {class: "cols"}, make("div", {class: "stack"}, panel("Declarations", {note: plural(dataset.declarations.length, "declaration")},
-      table([["Declaration", "name"], ["Kind", "fit"], ["Location", "name wide"]], dataset.declarations.map(each => [objectLink(each.id), each.kind, name(each.location, {mono: true})]), "Declarations")), compared,
+      table([["Declaration", "name"], ["Kind", "fit"], ["Location", "name wide"]], dataset.declarations.map(each => [objectLink(each.id), each.kind, name(each.location, {mono: true})]), "Declarations")),
     near("Inside", dataset.inside), near("Contains", dataset.holds)),
     panel("Verification", {}, pairs([["State", state(dataset.state)], ["Version", verified?.version], ["Rows", verified?.rows === null || !verified ? null : count(verified.rows)], ["Size", size(verified?.size)],
       ["Fragments", verified?.fragments], ["Indices", verified?.indices], ["Format", verified?.format], ["Written", verified?.changed_at ? ago(verified.changed_at) : null],
-      ["Verified", verified ? ago(verified.checked_at) : "never"], ["Through", verified?.checked_through]]))), freshness(dataset.freshness)]};
+      ["Verified", verified ? ago(verified.checked_at) : "never"], ["Through", verified?.checked_through]]))), compared, freshness(dataset.freshness)]};
 }

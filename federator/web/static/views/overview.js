@@ -48,7 +48,7 @@ const cellsOf = series => source => {
 };
 
 export async function show({signal}) {
-  const [overview, history, changes] = await Promise.all([readOverview(signal), get("/api/v1/overview/history", signal), find("/api/v1/diff?from=-1d&newest=true&limit=8", signal).catch(error => {
+  const [overview, history, changes] = await Promise.all([readOverview(signal), get("/api/v1/overview/history", signal), find("/api/v1/diff?from=-1d&newest=true&limit=6", signal).catch(error => {
     if (error.status === 400 || error.status === 409) return null;
     throw error;
   })]);

@@ -6,7 +6,7 @@ import {button, empty, more, panel, path, table, tableRow, unlessAllowed} from "
 import {attempt, reload} from "../router.js";
 import {followRequest, requestLine} from "./requests.js";
 
-const COLUMNS = [["Report"], ["Data of"], ["By"], ["Files", "long files"]];
+const COLUMNS = [["Report"], ["Data of"], ["By"], ["Files", "long most"]];
 const KINDS = ["inventory", "drift", "mirrors", "freshness", "growth", "access"];
 
 export const titleOf = kind => kind[0].toUpperCase() + kind.slice(1);
