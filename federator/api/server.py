@@ -88,6 +88,12 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self.force_exit:
+            # Uvicorn leaves the end of the application out, and the closing loop would report it as cancelled, with a traceback.
+            await self.lifespan.shutdown()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         host, port = self._listener.getsockname()[:2]

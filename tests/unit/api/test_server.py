@@ -47,6 +47,20 @@ def test_a_signal_ends_each_role_whichever_thread_it_reaches(start: Callable[...
     assert process.wait() == 0
 
 
+def test_a_second_signal_ends_open_requests_without_a_word(start: Callable[..., Process]) -> None:
+    process = start("api")
+    port = httpx.URL(process.url()).port or 0
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(
+            b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 16\r\n\r\n"
+        )
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: not listens(port), "the port is closed")
+        assert process.end(signal.SIGINT) == 0
+    assert "Traceback" not in process.text
+
+
 def test_answers_in_flight_end(start: Callable[..., Process]) -> None:
     process = start("api")
     port = httpx.URL(process.url()).port or 0
