@@ -22,6 +22,9 @@ from federator.runtime.text import format_count
 if TYPE_CHECKING:
     from federator.audit import AuditProof
 
+# Maximum number of shown keys of a changed configuration; JSON has all of them.
+_MAX_KEYS = 5
+
 group = create_group("The audit log: list, verify, export, rotate.")
 
 PUBLIC_KEY = Annotated[
@@ -205,8 +208,18 @@ def _proof_summary(proof: AuditProof, *, checks_signatures: bool, checks_anchor:
 def _format_detail(detail: dict[str, Any]) -> str:
     shown = {**detail, "plan": shorten_digest(detail.get("plan") or "")}
     parts = [str(shown[name]) for name in ("action", "state", "code", "message", "trigger", "plan") if shown.get(name)]
-    # Of a changed configuration, the keys that changed are of interest, not the digests.
-    return " ".join(parts) or ", ".join(detail.get("changed") or detail)
+    # Of a changed configuration, the first keys that changed are of interest, not the digests.
+    others = (f"{name.replace('_', ' ')} {_format_value(name, value)}" for name, value in detail.items() if value is not None)
+    changed = list(detail.get("changed") or ())
+    if len(changed) > _MAX_KEYS:
+        changed[_MAX_KEYS:] = [f"{len(changed) - _MAX_KEYS:,} more"]
+    return " ".join(parts) or ", ".join(changed or others)
+
+
+def _format_value(name: str, value: Any) -> str:
+    if name.endswith("_at") and isinstance(value, float):
+        return format_column_time(value)
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _parse_since(text: str) -> float:

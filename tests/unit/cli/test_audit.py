@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,11 @@ def test_rotate_wants_a_key(shell: Shell) -> None:
 
 
 def test_list(log: Shell) -> None:
+    index = log.index()
+    with index.write() as connection:
+        detail = {"role": "viewer", "scopes": ["lake", "copy"], "expires_at": time.time(), "plan": None}
+        audit_log.append_event(connection, "token_created", actor="ann", run_id=None, subject="ci", detail=detail)
+    index.close()
     log.run("audit", "export", "-o", str(log.folder / "out"))
     result = log.json("audit", "list", "--kind", "write", "--since", "1h", "--limit", "2")["events"]
     assert [(event["seq"], event["subject"], event["detail"]["n"]) for event in result] == [
@@ -116,8 +122,9 @@ def test_list(log: Shell) -> None:
     assert log.json("audit", "list", "--subject", "copy$s0")["events"][0]["seq"] == 1
     assert log.json("audit", "list", "--run", "none") == {"events": []}
     printed = log.run("audit", "list").stdout
+    assert re.search(r"  token_created  ann  ci  expires at [\d: -]+, role viewer, scopes lake copy$", printed, re.MULTILINE)
     # The time leaves room for subject and details in 80 columns.
-    assert re.search(r"^ +4  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  write  ann  copy\$s3  declare_table done$", printed, re.MULTILINE)
+    assert re.search(r"^ +4  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  write +ann  copy\$s3  declare_table done$", printed, re.MULTILINE)
     assert log.run("audit", "list", "--since", "yesterday").exit_code == 64
 
 
