@@ -22,7 +22,9 @@ def executor_conf(settings: Settings, preload: str) -> dict[str, str]:
     own = settings.spark.conf
     conf = {f"spark.executorEnv.{PRELOAD}": preload}
     if settings.spark.archive:
-        conf["spark.archives"] = _joined(own, "spark.archives", f"{settings.spark.archive}#{UNPACKED}", ",")
+        # By its own key, YARN gives an archive to each node once.
+        archives = "spark.yarn.dist.archives" if settings.spark.master == "yarn" else "spark.archives"
+        conf[archives] = _joined(own, archives, f"{settings.spark.archive}#{UNPACKED}", ",")
         conf["spark.executorEnv.PYTHONPATH"] = _joined(own, "spark.executorEnv.PYTHONPATH", UNPACKED, ":")
     return {**own, **conf}
 

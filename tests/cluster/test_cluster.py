@@ -12,6 +12,7 @@ from tests.cluster.company import Company
 from tests.cluster.conftest import ABSENT, READABLE
 from tests.fixtures.cluster import Cluster, connect_server
 from tests.fixtures.postgres import free_port
+from tests.fixtures.yarn import yarn
 
 pytestmark = pytest.mark.timeout(900)
 _WITHOUT_JAVA = {"PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
@@ -37,6 +38,27 @@ def test_a_cluster_without_shared_disk_gives_the_results_of_one_machine(
     assert sorted(path.rpartition("$")[2] for path in reported) == sorted(copied)
     # Nothing that a run has staged is left.
     assert not list((tmp_path / "remote" / ".federator").glob("staging/*/*"))
+
+
+def test_yarn_gives_the_results_of_one_machine(
+    cluster: Cluster, company: Company, archive: Path, postgres_database: Callable[..., str], tmp_path: Path
+) -> None:
+    local = company.configure(tmp_path / "local", postgres_database(), {"master": "local[2,4]"})
+    spark = {"master": "yarn", "staging": f"{cluster.hdfs}/yarn", "archive": str(archive)}
+    conf = {
+        "spark.pyspark.python": cluster.python, "spark.executor.memory": "512m", "spark.executor.instances": "1",
+        "spark.yarn.am.memory": "256m", "spark.yarn.jars": f"local:{cluster.spark}/jars/*", "spark.driver.host": "127.0.0.1",
+        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1", "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
+    }  # fmt: skip
+    remote = company.configure(tmp_path / "remote", postgres_database(), spark, conf)
+    local.run("sync")
+    with yarn(cluster) as hadoop_conf:
+        for words in (("sync",), ("report", "inventory")):
+            remote.run(*words, HADOOP_CONF_DIR=str(hadoop_conf), SPARK_LOCAL_IP="127.0.0.1")
+    assert remote.results() == local.results()
+    states = [state for _, state, _ in remote.results()["datasets"]]
+    assert (states.count("valid"), len(states)) == (READABLE, READABLE + ABSENT)
+    assert len([row for row in remote.report() if row["source"] == "lake"]) == READABLE + ABSENT
 
 
 _TASKS = """

@@ -85,6 +85,11 @@ def test_the_archive_is_added_to_what_the_user_ships() -> None:
     assert conf["spark.executorEnv.FEDERATOR_PRELOAD"] == "hive2"
 
 
+def test_yarn_ships_the_archive_once_to_each_node() -> None:
+    conf = executor_conf(settings({**CLUSTER, "master": "yarn", "archive": "/a.tar.gz"}), "")
+    assert (conf["spark.yarn.dist.archives"], "spark.archives" in conf) == (f"/a.tar.gz#{UNPACKED}", False)
+
+
 def test_without_an_archive_nothing_is_shipped() -> None:
     assert set(executor_conf(settings(CLUSTER), "")) == {"spark.executorEnv.FEDERATOR_PRELOAD"}
 
