@@ -118,7 +118,7 @@ def test_datasets_are_narrowed_to_a_source(open_page: OpenPage, service: Service
 def test_declarations_that_disagree_stand_side_by_side(open_page: OpenPage, service: Service) -> None:
     page = open_page("datasets/s3%3A%2F%2Flake%2Fsales%2Forders.lance")
     compared = page.get_by_role("table", name="Declarations side by side")
-    expect(compared.get_by_role("columnheader")).to_have_text(["Field", "copy$sales$orders", "lake$sales$orders"])
+    expect(compared.get_by_role("columnheader")).to_have_text(["Field", "orderscopy › sales", "orderslake › sales"])
     expect(compared.get_by_role("row").filter(has_text="Property team").get_by_role("cell")).to_have_text(
         ["Property team", "web", "ops"]
     )

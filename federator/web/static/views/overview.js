@@ -47,6 +47,13 @@ const cellsOf = series => source => {
     days ? growth(tablesByDay(days), source.name) : null, source.failed_namespaces ? state("partial", {text: count(source.failed_namespaces)}) : "0", nextRun(source.schedule, source.job)];
 };
 
+/* All sources. A column for growth is there only when there is a past. */
+function sourcesTable(sources, series) {
+  const cells = sources.map(cellsOf(series)), at = SOURCES.findIndex(([title]) => title === "Growth"), hasPast = cells.some(each => each[at]);
+  const shown = list => (hasPast ? list : list.filter((_, nth) => nth !== at));
+  return table(shown(SOURCES), cells.map(shown), "Sources");
+}
+
 export async function show({signal}) {
   const [overview, history, changes] = await Promise.all([readOverview(signal), get("/api/v1/overview/history", signal), find("/api/v1/diff?from=-1d&newest=true&limit=6", signal).catch(error => {
     if (error.status === 400 || error.status === 409) return null;
@@ -58,5 +65,5 @@ export async function show({signal}) {
     make("div", {class: "acts"}, crawlButton("Crawl all sources"))), figures(overview, series),
   make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "one day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
     recent.length ? make("ol", {class: "rows log"}, recent.map(item => changeRow(item))) : empty("No change in the last day"))),
-  panel("Sources", {more: barKey()}, overview.sources.length ? table(SOURCES, overview.sources.map(cellsOf(series)), "Sources") : empty("No source is configured", "Add one with: federator init"))]};
+  panel("Sources", {more: barKey()}, overview.sources.length ? sourcesTable(overview.sources, series) : empty("No source is configured", "Add one with: federator init"))]};
 }

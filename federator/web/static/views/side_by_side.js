@@ -2,7 +2,7 @@
 import {find} from "../api.js";
 import {make, name} from "../dom.js";
 import {count, plural, state} from "../format.js";
-import {link, panel, table} from "../parts.js";
+import {objectLink, panel, table} from "../parts.js";
 
 // Ownership markers, and the time of a catalog's last change, differ by their nature.
 const OWN = /^(federator\.|transient_lastDdlTime$)/;
@@ -26,7 +26,7 @@ export async function sideBySide(ids, signal) {
   const differing = fields.filter(({values}) => new Set(values).size > 1), agreed = fields.filter(each => !differing.includes(each) && each.values[0] !== null);
   const columns = [["Field"], ...found.map(each => [each.id, "long"])], lines = list => list.map(({field, values}) => [make("bdi", {text: field}), ...values.map(cell)]);
   const shown = table(columns, lines(differing), "Declarations side by side");
-  for (const [at, each] of found.entries()) shown.querySelectorAll("th")[at + 1].replaceChildren(link("t", each.id));
+  for (const [at, each] of found.entries()) shown.querySelectorAll("th")[at + 1].replaceChildren(objectLink(each.id));
   return panel("Side by side", {id: "side-by-side", note: `${plural(differing.length, "field differs", "fields differ")}${ids.length > MOST ? `, the first ${MOST} of ${count(ids.length)} declarations` : ""}`},
     differing.length ? shown : make("p", {class: "pad"}, state("ok", {text: ids.length > found.length ? "All fields of these agree" : "All fields agree"})), agreed.length ? make("details", {}, make("summary", {class: "pad", text: `${plural(agreed.length, "field")} with one value`}),
       table([["Field"], ["Value", "long"]], agreed.map(({field, values}) => [make("bdi", {text: field}), cell(values[0])]), "Fields with one value")) : null);
