@@ -84,8 +84,10 @@ class ApiRequests:
         content: bytes = b"", max_size: int | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "root_path": "",
-            "path": path, "raw_path": quote(path, errors="surrogatepass").encode(), "query_string": query.encode(),
+            # From this version of the spec on, no response asks whether its client has left, which it would do here without a pause.
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1", "method": method, "scheme": "http", "root_path": "", "path": path,
+            "raw_path": quote(path, errors="surrogatepass").encode(), "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in {"host": "localhost", **(headers or {})}.items()],
             "client": None, "server": None, "principal": principal, MAX_SIZE_KEY: max_size,
         }  # fmt: skip

@@ -19,6 +19,7 @@ from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest
 from federator.store import Index, plans, requests
 from federator.store import tables as t
+from federator.views import plans as plans_view
 from tests.unit.api.mcp_support import Caller, Person, Running, run_world, text_of
 
 NO_CLIENT = "this tool needs the confirmation of a person, and the client cannot ask one (MCP elicitation)"
@@ -194,6 +195,19 @@ def test_a_plan_is_requested_like_over_the_api(running: Running) -> None:
     assert text_of(operator.call("request_plan", {"mirrors": []}, elicitation_callback=person)).startswith(
         "mirrors: must be a list of at least 1 item"
     )
+
+
+@pytest.mark.timeout(120)
+def test_the_response_of_another_process_is_read_to_its_end(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parts are sent while the caller waits for the end of the request, which must not occupy the event loop."""
+    digest = held_plan(running.index, 9)
+    monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
+    part = running.caller("part", "viewer", Scopes.parse(["copy", "spare$s$gone9_1"]))
+    shown = part.view("describe_plan", digest=digest)
+    assert (shown["partial"], len(shown["plan"]["changes"])) == (True, 1)
+    operator, person = running.caller("decides", "operator"), Person("accept", {"confirm": True})
+    result = operator.call("approve_plan", {"digest": digest}, elicitation_callback=person)
+    assert (result.is_error, state_of(running.index, digest)[0]) == (False, "approved")
 
 
 def test_a_large_plan_is_decided_but_not_shown(running: Running) -> None:
