@@ -29,7 +29,7 @@ from federator.model import ROOT, Identity, NamespaceRecord, Path, TableRecord, 
 from federator_connectors._iceberg import records
 from federator_connectors._iceberg.base_catalog import NamespaceCatalog
 from federator_connectors._iceberg.client import IcebergClient, IcebergTable
-from federator_connectors._iceberg.server_test import ServerTest
+from federator_connectors._iceberg.server_check import ServerCheck
 from federator_connectors._iceberg.settings import REFUSED_NAMES, IcebergSettings
 from federator_connectors._locations import require_location
 
@@ -79,7 +79,7 @@ class IcebergCatalog(NamespaceCatalog):
         try:
             super().drop_namespace(path)
         except NamespaceNotEmpty:
-            if not self._open_server_test().remove_leftover(path):
+            if not self._open_server_check().remove_leftover(path):
                 raise
             # On Iceberg's own server, a namespace that nobody created exists as long as it has a table.
             with suppress(NamespaceNotFound):
@@ -115,8 +115,8 @@ class IcebergCatalog(NamespaceCatalog):
         # Iceberg's own server creates a table in a namespace that does not exist.
         self.describe_namespace(record.path[:-1])
         self._check_name(record.path, self._client.get_table)
-        with self._open_server_test() as test:
-            if problem := test.find_misplacement(desired):
+        with self._open_server_check() as check:
+            if problem := check.find_misplacement(desired):
                 raise Unsupported(f"{self.source}: {record.key} was not declared, because the server {problem}")
         table = self._client.create_table(record.path, request)
         created = records.table_record(self.source, record.path, table)
@@ -146,10 +146,10 @@ class IcebergCatalog(NamespaceCatalog):
         """
         current = self.describe_table(expected.path)
         check_table(current, expected, unconditional)
-        with self._open_server_test() as test:
-            has_data = test.find_data(current)
+        with self._open_server_check() as check:
+            has_data = check.find_data(current)
             if has_data is not False:
-                test.require_kept_files(current)
+                check.require_kept_files(current)
             # Listing a store takes seconds, so the table is read again.
             table = self._require_lance(expected.path)
             if records.has_rows(table):
@@ -160,8 +160,8 @@ class IcebergCatalog(NamespaceCatalog):
             current = records.table_record(self.source, expected.path, table)
             check_table(current, expected, confirm)
             self._client.drop_table(expected.path)
-            if has_data and test.find_data(current) is False:
-                test.record_loss(current)
+            if has_data and check.find_data(current) is False:
+                check.record_loss(current)
                 raise Internal(
                     f"{self.source}: the server deleted the data of {expected.key} at {current.location}, although it was asked to "
                     "keep it",
@@ -205,9 +205,9 @@ class IcebergCatalog(NamespaceCatalog):
         contains_lance_table = f"{desired.canonical}/".startswith(f"{created.canonical}/")
         if contains_lance_table:
             try:
-                with self._open_server_test() as test:
-                    if test.find_data(desired) is not False:
-                        test.require_kept_files(desired)
+                with self._open_server_check() as check:
+                    if check.find_data(desired) is not False:
+                        check.require_kept_files(desired)
             except CatalogError as error:
                 raise Unsupported(
                     f"{self.source}: the server {problem}; the companion was created and {error.message}",
@@ -218,8 +218,8 @@ class IcebergCatalog(NamespaceCatalog):
             if self._client.get_table(desired.path).metadata.get("table-uuid") == created.native_id:
                 self._client.drop_table(desired.path)
 
-    def _open_server_test(self) -> ServerTest:
-        return ServerTest(self.source, self._client, self._settings)
+    def _open_server_check(self) -> ServerCheck:
+        return ServerCheck(self.source, self._client, self._settings)
 
     def _check_name(self, path: Path, read: Callable[[Path], object]) -> None:
         """Raise NameNotAllowed for a new name that the server refuses in a URL.

@@ -39,7 +39,7 @@ _CLEAN: set[tuple[str, ...]] = set()
 _LOCKS: dict[tuple[str, str], threading.Lock] = {}
 
 
-class ServerTest:
+class ServerCheck:
     """What a declaration or a deregistration proves about its server. A context manager, whose end closes the listing of the store."""
 
     def __init__(self, source: str, client: IcebergClient, settings: IcebergSettings) -> None:
