@@ -15,6 +15,7 @@ from federator.api.mcp.read_tools import ReadTools
 from federator.api.mcp.write_tools import WriteTools
 from federator.api.shares import ThreadShares
 from federator.cli.app import app
+from federator.data.spool import Spool
 from federator.settings import parse_settings
 from federator.store import open_index
 
@@ -33,7 +34,8 @@ def test_the_page_lists_every_tool_and_says_which_write() -> None:
 
 def test_the_routes_of_the_tools_exist(tmp_path: Path) -> None:
     index = open_index("sqlite:///federator.db", base=tmp_path)
-    paths = requests.build_routes(index, parse_settings({}, tmp_path / "federator.toml"), ThreadShares()).openapi()["paths"]
+    settings = parse_settings({}, tmp_path / "federator.toml")
+    paths = requests.build_routes(index, settings, ThreadShares(), Spool(0)).openapi()["paths"]
     index.close()
     routes = {(method, path) for _, _, method, path in _ROW.findall(PAGE)}
     assert len(routes) == 12

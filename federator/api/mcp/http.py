@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from federator.api.problems import NotFound
 from federator.api.shares import ThreadShares
+from federator.data.spool import Spool
 from federator.settings import Settings
 from federator.settings.field_types import LOOPBACK
 from federator.store import Index
@@ -35,7 +36,7 @@ def install_mcp(app: FastAPI, index: Index, settings: Settings, *, loopback: boo
     app.router.routes.append(
         Route(
             PATH,
-            McpEndpoint(index, settings, app.state.thread_shares, loopback=loopback),
+            McpEndpoint(index, settings, app.state.thread_shares, app.state.spool, loopback=loopback),
             methods=["POST"],
             include_in_schema=False,
         )
@@ -45,8 +46,9 @@ def install_mcp(app: FastAPI, index: Index, settings: Settings, *, loopback: boo
 class McpEndpoint:
     """ASGI app of the route. The first request builds the server, because the SDK takes a second to import."""
 
-    def __init__(self, index: Index, settings: Settings, shares: ThreadShares, *, loopback: bool) -> None:
-        self._index, self._settings, self._shares, self._loopback = index, settings, shares, loopback
+    def __init__(self, index: Index, settings: Settings, shares: ThreadShares, spool: Spool, *, loopback: bool) -> None:
+        self._index, self._settings, self._loopback = index, settings, loopback
+        self._shares, self._spool = shares, spool
         self._server: FederatorMcp | None = None
         self._building = asyncio.Lock()
 
@@ -75,7 +77,7 @@ class McpEndpoint:
             raise NotFound(
                 f"MCP needs the module {error.name!r}, which is not installed", hint="pip install 'lance-federator[mcp]'"
             ) from None
-        return build_server(self._index, self._settings, self._shares)
+        return build_server(self._index, self._settings, self._shares, self._spool)
 
     def _protection(self) -> TransportSecuritySettings:
         """Return the SDK's protection against DNS rebinding. Off loopback the service knows no name of its own, and it needs a

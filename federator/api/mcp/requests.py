@@ -18,7 +18,6 @@ from starlette.types import ASGIApp, Message
 from federator.api import problems
 from federator.api.cursor_seal import CursorSeal
 from federator.api.dependencies import HOLD_SHARE, MAX_SIZE_KEY
-from federator.api.large_plans import SPOOL_BYTES
 from federator.api.principals import Principal
 from federator.api.routes import datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree
 from federator.api.shares import ThreadShares
@@ -40,15 +39,15 @@ class RequestFailed(FederatorError):
         self.status = status
 
 
-def build_routes(index: Index, settings: Settings, shares: ThreadShares) -> FastAPI:
+def build_routes(index: Index, settings: Settings, shares: ThreadShares, spool: Spool) -> FastAPI:
     """Return an app with the routes that the tools use, without middleware: its caller has authenticated the principal.
 
-    ``shares`` are those of the process.
+    ``shares`` and ``spool`` are those of the process.
     """
     # A redirect would be a response without JSON.
     app = FastAPI(openapi_url=None, redirect_slashes=False, dependencies=[HOLD_SHARE])
     app.state.index, app.state.settings, app.state.cursor_seal = index, settings, CursorSeal(index)
-    app.state.thread_shares, app.state.spool = shares, Spool(SPOOL_BYTES)
+    app.state.thread_shares, app.state.spool = shares, spool
     problems.install_problem_handlers(app)
     for module in (datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree):
         app.include_router(module.router)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, NoReturn
 
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity, ResourceSecurity
@@ -15,6 +16,7 @@ from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
 import federator
+from federator.api.large_plans import SPOOL_BYTES
 from federator.api.mcp.call_context import CallContexts, name_principal
 from federator.api.mcp.hints import translate_hint
 from federator.api.mcp.read_tools import ReadTools
@@ -24,6 +26,7 @@ from federator.api.mcp.write_tools import WriteTools
 from federator.api.principals import Principal, Role
 from federator.api.shares import ThreadShares
 from federator.connector import FederatorError
+from federator.data.spool import Spool
 from federator.model.scopes import EVERYTHING
 from federator.runtime.input_faults import describe_faults
 from federator.settings import Settings
@@ -92,10 +95,11 @@ def _format(error: FederatorError) -> str:
 
 
 def build_server(
-    index: Index, settings: Settings, shares: ThreadShares, *, local: Principal | None = None
+    index: Index, settings: Settings, shares: ThreadShares, spool: Spool, *, local: Principal | None = None
 ) -> FederatorMcp:  # fmt: skip
     """Return the server. ``local``: the principal of all calls; None: that of each call's HTTP request."""
-    api, contexts = ApiRequests(build_routes(index, settings, shares)), CallContexts(local, _service_address(settings))
+    api = ApiRequests(build_routes(index, settings, shares, spool))
+    contexts = CallContexts(local, _service_address(settings))
     server = FederatorMcp(
         [*ReadTools(api, contexts).build(), *WriteTools(api, contexts).build()], _state_security(index, local)
     )
@@ -136,4 +140,6 @@ def _state_security(index: Index, local: Principal | None) -> RequestStateSecuri
 
 def run_stdio(index: Index, settings: Settings) -> None:
     """Serve on stdin and stdout until stdin ends. All calls are those of the local operator, as of other commands."""
-    build_server(index, settings, ThreadShares(), local=Principal(getpass.getuser(), Role.ADMIN, EVERYTHING)).run("stdio")
+    operator = Principal(getpass.getuser(), Role.ADMIN, EVERYTHING)
+    with closing(Spool(SPOOL_BYTES)) as spool:
+        build_server(index, settings, ThreadShares(), spool, local=operator).run("stdio")

@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 from federator.api.mcp.hints import translate_hint
 from federator.api.mcp.server import build_server
 from federator.api.shares import ThreadShares
+from federator.data.spool import Spool
 from federator.model.scopes import Scopes
 from federator.settings import Settings, parse_settings
 from federator.store import Index
@@ -276,7 +277,7 @@ def test_a_caller_without_scopes_sees_nothing(running: Running) -> None:
 
 def test_a_failure_of_the_service_shows_nothing_of_it(running: Running, tmp_path: Path) -> None:
     # In this process and without a request: a call that nobody has authenticated has no rights.
-    server = build_server(running.index, parse_settings({}, tmp_path / "federator.toml"), ThreadShares())
+    server = build_server(running.index, parse_settings({}, tmp_path / "federator.toml"), ThreadShares(), Spool(0))
 
     async def call() -> Any:
         async with Client(server) as client:
