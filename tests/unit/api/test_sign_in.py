@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from sqlalchemy import select
 
+import federator
 from federator.api.app import create_app
 from federator.connector import ConfigError
 from federator.model.scopes import EVERYTHING
@@ -51,7 +52,7 @@ def test_a_person_signs_in_uses_the_api_and_signs_out(browser: Browser, provider
     _check_attributes(next(text for text in browser.set_cookies if text.startswith(SESSION)))
     me = browser.get("/api/v1/me").json()
     csrf = me.pop("csrf_token")
-    assert me == {"name": "oidc:anna", "role": "viewer", "scopes": ["lake$sales"]}
+    assert me == {"name": "oidc:anna", "role": "viewer", "scopes": ["lake$sales"], "version": federator.__version__}
     assert csrf not in browser.cookies[SESSION]
     assert [node["id"] for node in browser.get("/api/v1/tree?path=lake").json()["nodes"]] == ["lake$sales"]
     form = provider.forms("/oauth2/token")[0]
@@ -441,4 +442,6 @@ def test_without_a_configured_sign_in_there_are_no_routes_for_it(index: Index, s
         404,
     ]
     assert "sign-in" not in api.get("/").text.split("<script>")[0]
-    assert api.json("/api/v1/me") == {"name": "api", "role": "admin", "scopes": ["*"], "csrf_token": None}
+    assert api.json("/api/v1/me") == {
+        "name": "api", "role": "admin", "scopes": ["*"], "csrf_token": None, "version": federator.__version__
+    }  # fmt: skip
