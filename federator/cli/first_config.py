@@ -33,9 +33,9 @@ _TAIL = """\
 
 
 #: keys without the prefix of the impl, and values as TOML
-Settings = tuple[tuple[str, str], ...]
+SettingPairs = tuple[tuple[str, str], ...]
 #: a comment, and the settings that it introduces
-SettingsGroup = tuple[str, Settings]
+SettingGroup = tuple[str, SettingPairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class SourceTemplate:
     address: str
     example: str
     key: str
-    required: Settings = ()
-    optional: tuple[SettingsGroup, ...] = ()
+    required: SettingPairs = ()
+    optional: tuple[SettingGroup, ...] = ()
 
 
-_KERBEROS: SettingsGroup = (
+_KERBEROS: SettingGroup = (
     "A metastore with Kerberos.",
     (
         ("client.auth", '"kerberos"'),
@@ -63,8 +63,8 @@ _KERBEROS: SettingsGroup = (
         ("client.kerberos.keytab", '"/etc/security/federator.keytab"'),
     ),
 )
-_HIVE_TLS: SettingsGroup = ("TLS.", (("client.tls.enabled", "true"), ("client.tls.ca-file", '"/etc/ssl/metastore.pem"')))
-_ROOT: SettingsGroup = ("Where tables are declared without a location of their own.", (("root", '"s3://lake"'),))
+_HIVE_TLS: SettingGroup = ("TLS.", (("client.tls.enabled", "true"), ("client.tls.ca-file", '"/etc/ssl/metastore.pem"')))
+_ROOT: SettingGroup = ("Where tables are declared without a location of their own.", (("root", '"s3://lake"'),))
 
 #: connector → template, in the order of the questions
 TEMPLATES = {
@@ -139,7 +139,7 @@ TEMPLATES = {
 }  # fmt: skip
 
 # How tables are opened, for every connector: catalogs give no credentials.
-_STORAGE: tuple[SettingsGroup, ...] = (
+_STORAGE: tuple[SettingGroup, ...] = (
     ("Tables are opened with these options. Amazon S3, or a server like it.", (
         ("storage.region", '"us-west-2"'),
         ("storage.access_key_id", '"${S3_KEY_ID}"'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 import typer
 
@@ -15,10 +15,9 @@ from federator.cli.interactive_run import open_run
 from federator.cli.printer import format_column_time
 from federator.cli.terminal import Column
 from federator.connector.errors import ConfigError, StateError
+from federator.model.report_kinds import REPORT_KINDS, ReportKind
 
-# As ``ReportKind`` of the settings, whose import would delay --help.
-Kind = Literal["inventory", "drift", "mirrors", "freshness", "growth", "access"]
-_KINDS = ", ".join(get_args(Kind))
+_KINDS = ", ".join(REPORT_KINDS)
 
 
 def report(
@@ -64,7 +63,7 @@ def report(
 
 def reports(
     cli: Cli,
-    kind: Annotated[Kind | None, typer.Option("--kind", help=f"Only reports of this kind: {_KINDS}.")] = None,
+    kind: Annotated[ReportKind | None, typer.Option("--kind", help=f"Only reports of this kind: {_KINDS}.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Only reports with this name.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of reports, newest first.")] = 20,
 ) -> None:

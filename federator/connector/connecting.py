@@ -52,8 +52,8 @@ def open_connection(
     raise failure or TimeoutError(f"connecting to {host} took too long")
 
 
-class _Lookups:
-    """The lookups of this process in progress, each in a thread of its own: the resolver cannot be interrupted."""
+class _Resolver:
+    """The lookups of names that this process has in progress, each in a thread of its own: the resolver cannot be interrupted."""
 
     def __init__(self) -> None:
         self._changing = threading.Lock()
@@ -83,16 +83,16 @@ class _Lookups:
             del self._by_host[host]
 
 
-_lookups = _Lookups()
+_resolver = _Resolver()
 
 
-def _replace_lookups() -> None:
+def _replace_resolver() -> None:
     # A forked process has none of the threads of its parent, and locks as they were.
-    global _lookups
-    _lookups = _Lookups()
+    global _resolver
+    _resolver = _Resolver()
 
 
-os.register_at_fork(after_in_child=_replace_lookups)
+os.register_at_fork(after_in_child=_replace_resolver)
 
 
 def _resolve(host: _Host, expires_at: float) -> _Addresses:
@@ -103,6 +103,6 @@ def _resolve(host: _Host, expires_at: float) -> _Addresses:
     except socket.gaierror:
         pass
     try:
-        return _lookups.start(host).result(max(0.0, expires_at - time.monotonic()))
+        return _resolver.start(host).result(max(0.0, expires_at - time.monotonic()))
     except TimeoutError:
         raise TimeoutError(f"the lookup of {host[0]} took too long") from None

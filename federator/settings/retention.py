@@ -6,12 +6,11 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
+from federator.model.report_kinds import ReportKind
 from federator.settings.field_types import Schedule
 from federator.settings.section import Section
 
-ReportKind = Literal["inventory", "drift", "mirrors", "freshness", "growth", "access"]
 ReportFormat = Literal["html", "json", "csv", "parquet"]
-REPORT_KINDS: tuple[ReportKind, ...] = get_args(ReportKind)
 REPORT_FORMATS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 
 

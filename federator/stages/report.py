@@ -9,9 +9,10 @@ from pathlib import Path
 
 from federator.connector import ConfigError
 from federator.model.audit_kinds import AuditKind
+from federator.model.report_kinds import REPORT_KINDS
 from federator.runtime.text import format_count
 from federator.settings import Settings
-from federator.settings.retention import REPORT_KINDS, ReportFormat, ReportSettings
+from federator.settings.retention import ReportFormat, ReportSettings
 from federator.stages.context import RunContext
 from federator.store import audit_log, reports
 from federator.store.reports import ReportFile, StoredReport

@@ -11,7 +11,7 @@ from pydantic import Field
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from federator.connector import StateError
-from federator.settings.retention import ReportKind
+from federator.model.report_kinds import ReportKind
 from federator.store import tables as t
 from federator.store.failures import UnknownId
 from federator.store.field_types import Timestamp

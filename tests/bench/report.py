@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from federator.model import NamespaceRecord, TableRecord
+from federator.model.report_kinds import ReportKind
 from federator.pipeline import session
 from federator.service import Federator
 from federator.settings import load_settings
-from federator.settings.retention import ReportKind, ReportSettings
+from federator.settings.retention import ReportSettings
 from federator.stages.report import ReportSpec
 from federator.store import revisions
 from federator.store.leases import acquire_lease

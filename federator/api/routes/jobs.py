@@ -13,9 +13,9 @@ from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
 from federator.api.queued_requests import queue_bounded, queue_once
 from federator.settings import Settings
-from federator.store import Index, requests
+from federator.store import Connection, Index, requests
 from federator.views.runs import Visibility
-from federator.worker.jobs import Job, configured_jobs, list_jobs, request_argument
+from federator.worker.jobs import Job, JobView, configured_jobs, list_jobs, request_argument
 
 router = APIRouter(prefix="/api/v1/jobs")
 
@@ -36,7 +36,7 @@ def get_jobs(
 ) -> Response:
     """All configured jobs with their last start. Only jobs whose sources the principal's scopes cover as a whole are listed."""
     with index.read() as connection:
-        jobs = {job.name: job for job in list_jobs(connection, visible_jobs(settings, visibility))}
+        jobs = list_visible_jobs(connection, settings, visibility)
     names, next_cursor = page_by_name(jobs, "jobs", cursor, limit, scopes=visibility.scopes)
     return etag_response(request, JobPage(jobs=[jobs[name] for name in names], next=next_cursor))
 
@@ -88,7 +88,12 @@ def run_job(
         return queue_once(connection, job.kind, request_argument(job.kind, job.subject), principal.name)
 
 
-def visible_jobs(settings: Settings, visibility: Visibility) -> list[Job]:
+def list_visible_jobs(connection: Connection, settings: Settings, visibility: Visibility) -> dict[str, JobView]:
+    """Return the jobs whose sources the scopes cover as a whole, by name."""
+    return {job.name: job for job in list_jobs(connection, _visible_jobs(settings, visibility))}
+
+
+def _visible_jobs(settings: Settings, visibility: Visibility) -> list[Job]:
     """Return the jobs whose sources the scopes cover as a whole."""
     subjects = {"crawl": [name for name in settings.sources if visibility.scopes.covers((name,))], "sync": visibility.mirrors}
     return [
@@ -97,7 +102,7 @@ def visible_jobs(settings: Settings, visibility: Visibility) -> list[Job]:
 
 
 def _get_visible_job(settings: Settings, visibility: Visibility, name: str) -> Job:
-    jobs = {job.name: job for job in visible_jobs(settings, visibility)}
+    jobs = {job.name: job for job in _visible_jobs(settings, visibility)}
     if name not in jobs:
         raise NotFound(f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none'}")
     return jobs[name]

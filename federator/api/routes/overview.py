@@ -19,7 +19,7 @@ from federator.api.models.sources import Source
 from federator.api.paging import etag_response, not_modified_docs, require_storable
 from federator.api.principals import Principal, Role
 from federator.api.problems import NotFound, problem_docs
-from federator.api.routes.jobs import visible_jobs
+from federator.api.routes.jobs import list_visible_jobs
 from federator.api.routes.sources import list_sources
 from federator.connector import StateError
 from federator.settings import Settings
@@ -27,7 +27,7 @@ from federator.store import Index, snoozes
 from federator.views import crawl_history, overview, runs
 from federator.views.overview import AttentionItem
 from federator.views.runs import Visibility
-from federator.worker.jobs import JobView, list_jobs
+from federator.worker.jobs import JobView
 from federator.worker.triggers import overdue_since
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
@@ -60,7 +60,7 @@ def build_overview(index: Index, settings: Settings, principal: Principal, visib
         )  # fmt: skip
         drift = overview.count_drift(connection, principal.scopes)
         active_runs = runs.count_active_runs(connection, visibility)
-        jobs = {job.name: job for job in list_jobs(connection, visible_jobs(settings, visibility))}
+        jobs = list_visible_jobs(connection, settings, visibility)
     states = {name: {state: group.count for state, group in by_state.items()} for name, by_state in groups.items()}
     return Overview(
         tables=sum(source.tables for source in sources),

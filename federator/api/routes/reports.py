@@ -16,7 +16,7 @@ from federator.api.principals import Principal, Role
 from federator.api.problems import NotFound, problem_docs
 from federator.api.queued_requests import queue_once
 from federator.connector import StateError
-from federator.settings.retention import ReportKind
+from federator.model.report_kinds import ReportKind
 from federator.stages.report import ReportSpec
 from federator.store import Index, reports, requests
 

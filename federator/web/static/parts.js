@@ -121,7 +121,7 @@ export function more(cursor, load) {
 /* When a source was crawled; in amber if that should have been better, or earlier. @param {any} fresh @param {any} [overdue] */
 export const crawledAgo = (fresh, overdue) => ago(fresh.crawled_at, {stale: fresh.state !== "ok" || Boolean(overdue)});
 
-/* The age of what is known of a source, beside a number of it, if that could not be read anew. */
+/* The age of what is known of a source, beside a number of it, if the newest crawl could not read it. */
 export const ageOf = fresh => (fresh.state === "failed" && fresh.published_at ? make("small", {class: "tone-warn"}, "as of ", ago(fresh.published_at)) : null);
 
 /* The ages of the sources that a view is based on. Sources that were not read as planned are marked. */

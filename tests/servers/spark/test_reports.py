@@ -18,7 +18,8 @@ from sqlalchemy import insert, text, update
 
 from federator.connector import ConfigError
 from federator.model import Scopes
-from federator.settings.retention import REPORT_KINDS, ReportSettings
+from federator.model.report_kinds import REPORT_KINDS
+from federator.settings.retention import ReportSettings
 from federator.stages.report import ReportSpec
 from federator.store import retention, runs, tokens, verifications
 from federator.store import tables as t

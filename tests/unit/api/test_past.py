@@ -12,9 +12,9 @@ import pytest
 
 from federator.api.app import create_app
 from federator.model import Scopes
+from federator.model.report_kinds import ReportKind
 from federator.model.scopes import EVERYTHING
 from federator.settings import Settings
-from federator.settings.retention import ReportKind
 from federator.store import Index, reports, retention, runs, tokens
 from federator.store.leases import acquire_lease
 from tests.fixtures.index_content import fill, namespace, table
