@@ -59,7 +59,7 @@ def test_the_reason_of_a_failed_source_is_shown_once_and_in_red(open_page: OpenP
     expect(page.locator("main").get_by_text("cannot be reached")).to_have_count(1)
     expect(note).to_contain_text("Since")
     expect(note).to_contain_text("Tried again in")
-    # The age of each number that could not be read anew.
+    # The age of each number that the newest crawl could not read.
     tables = page.locator(".figures > div").filter(has_text="Tables")
     expect(tables.locator(".tone-warn").first).to_contain_text("as of")
     note.get_by_role("link", name=crawl.id).click()
