@@ -1,4 +1,4 @@
-"""Declare: plan the declaration of physical tables, for example orphans, in some sources."""
+"""Declare: plan the declaration of tables in storage, for example orphans, in some sources."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from federator.connector import Capabilities, Catalog, SourceSpec, Unsupported
 from federator.lance.columns import declared_schema
@@ -29,6 +30,9 @@ from federator.stages.source_stores import find_access
 from federator.store import records, roots, verifications
 from federator.store.verifications import DueLocation
 
+if TYPE_CHECKING:
+    from federator.pipeline.verify import InspectorProcess
+
 
 @dataclass(frozen=True, slots=True)
 class DeclareSpec:
@@ -42,6 +46,18 @@ class DeclareSpec:
     targets: Sequence[str]
     template: str | None = None
     roots: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredLocation:
+    """A location, and the spec with whose storage options it is inspected: that of its ``root``, or the target's without one."""
+
+    location: str
+    canonical: str
+    storage_spec: SourceSpec
+    root: str | None = None
+    #: a scan has found a table here
+    is_scanned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,42 +130,52 @@ def _inspect_locations(context: RunContext, spec: DeclareSpec, target: SourceSpe
         inspectors: dict[str | None, InspectorProcess] = {}
         for text in spec.locations:
             context.require_running()
-            canonical = canonical_location(text, context.settings.location_aliases)
-            with context.index.read() as connection:
-                root_table = roots.find_root_table(connection, canonical) if spec.roots else None
-            # In Lance's spelling: Lance opens s3://, but neither s3a:// nor https://.
-            location = text if local_path(text) is not None else canonical
-            if root_table is not None:
-                location = root_table.location
-            name = _find_root(context.settings, canonical) if spec.roots else None
-            storage_spec = context.settings.root_spec(name) if name is not None else target
-            own = Permissions.of_spec(storage_spec)
-            access = find_access(storage_spec)
-            shared = restrict_to_declaring(context.index, context.settings, own, access, canonical)
-            due = DueLocation(canonical, location, shared.allowed_bases, shared.mounts)
-            if name not in inspectors:
-                inspectors[name] = stack.enter_context(InspectorProcess(storage_spec, context.settings.verify.timeout))
-            inspector = inspectors[name]
-            inspector.restrict(due)
-            if inspector.is_silent(location):
-                inspection = Inspection("unreachable", "not inspected: its store did not respond several times in a row")
-                yield _InspectedLocation(location, canonical, inspection)
-                continue
-            inspection = inspector.inspect(location)
-            if root_table is not None or inspection.state == "valid":
-                with context.index.write() as connection:
-                    verifications.save_inspection(
-                        connection, inspection, canonical=canonical, location=location, through=storage_spec.name, access=access
-                    )
-            yield _InspectedLocation(location, canonical, inspection)
+            stored = _find_storage(context, spec, text, target)
+            if stored.root not in inspectors:
+                inspector = InspectorProcess(stored.storage_spec, context.settings.verify.timeout)
+                inspectors[stored.root] = stack.enter_context(inspector)
+            yield _InspectedLocation(stored.location, stored.canonical, _inspect(context, inspectors[stored.root], stored))
+
+
+def _find_storage(context: RunContext, spec: DeclareSpec, text: str, target: SourceSpec) -> _StoredLocation:
+    canonical = canonical_location(text, context.settings.location_aliases)
+    # In Lance's spelling: Lance opens s3://, but neither s3a:// nor https://.
+    location = text if local_path(text) is not None else canonical
+    if not spec.roots:
+        return _StoredLocation(location, canonical, target)
+    with context.index.read() as connection:
+        scanned = roots.find_root_table(connection, canonical)
+    root = _find_root(context.settings, canonical)
+    return _StoredLocation(
+        scanned.location if scanned is not None else location, canonical,
+        context.settings.root_spec(root) if root is not None else target, root, is_scanned=scanned is not None,
+    )  # fmt: skip
 
 
 def _find_root(settings: Settings, canonical: str) -> str | None:
+    """Return the name of the nearest root at or above a canonical location. None if there is none."""
     candidates = [canonical, *parent_locations(canonical)]
     names_by_location = {
         canonical_location(root.location, settings.location_aliases): name for name, root in settings.roots.items()
     }
     return next((names_by_location[location] for location in candidates if location in names_by_location), None)
+
+
+def _inspect(context: RunContext, inspector: InspectorProcess, stored: _StoredLocation) -> Inspection:
+    """Inspect a location, and save the result if it is a table or was one when its root was scanned."""
+    if inspector.is_silent(stored.location):
+        return Inspection("unreachable", "not inspected: its store did not respond several times in a row")
+    own, access = Permissions.of_spec(stored.storage_spec), find_access(stored.storage_spec)
+    shared = restrict_to_declaring(context.index, context.settings, own, access, stored.canonical)
+    inspector.restrict(DueLocation(stored.canonical, stored.location, shared.allowed_bases, shared.mounts))
+    inspection = inspector.inspect(stored.location)
+    if stored.is_scanned or inspection.state == "valid":
+        with context.index.write() as connection:
+            verifications.save_inspection(
+                connection, inspection, canonical=stored.canonical, location=stored.location,
+                through=stored.storage_spec.name, access=access,
+            )  # fmt: skip
+    return inspection
 
 
 def check_declare_spec(settings: Settings, spec: DeclareSpec) -> None:
