@@ -26,7 +26,6 @@ _MAX_CACHED = 1000
 _count_cache: dict[str, PlanCounts] = {}
 #: states of a plan that can still be applied
 OPEN_STATES = ("ready", "held", "approved")
-_EMPTY_BODY = '{"changes":[],"refusals":[]}'
 _DECISION = ("decided_at", "decided_by", "decision_comment")
 
 
@@ -188,22 +187,26 @@ def measure_plan(connection: Connection, digest: str) -> int:
     return int(connection.execute(select(func.length(t.plan.c.body)).where(t.plan.c.digest == digest)).scalar_one())
 
 
-def find_newest_plan(connection: Connection, mirror: str, *, about: str) -> tuple[StoredPlan, int] | None:
-    """Return the newest plan of a mirror with an empty body, and the number of characters of its body. None if there is none.
+@dataclass(frozen=True, slots=True)
+class NewestPlan:
+    """The newest plan of a mirror. ``size`` is the number of characters of its body, 0 if the body does not name the object."""
 
-    The number is 0 if the body does not have the path key ``about``.
-    """
+    record: PlanRecord
+    size: int
+
+
+def find_newest_plan(connection: Connection, mirror: str, *, about: str) -> NewestPlan | None:
+    """Return the newest plan of a mirror, and whether its body names the path key ``about``. None if the mirror has no plan."""
     p = t.plan.c
     position = func.instr if connection.dialect.name == "sqlite" else func.strpos
     # As any JSON encoder writes the text.
     texts = {json.dumps(about, ensure_ascii=is_ascii) for is_ascii in (False, True)}
     size = case((or_(*(position(p.body, text, type_=Integer) > 0 for text in texts)), func.length(p.body)), else_=0)
-    query = select(*columns_of(t.plan, PlanRecord), p.guarded, size.label("size")).where(p.mirror == mirror)
+    query = select(*columns_of(t.plan, PlanRecord), size.label("size")).where(p.mirror == mirror)
     row = connection.execute(query.order_by(p.created_at.desc(), p.digest).limit(1)).mappings().first()
     if row is None:
         return None
-    fields = {name: value for name, value in row.items() if name != "size"}
-    return StoredPlan(**fields, body=_EMPTY_BODY), int(row["size"])
+    return NewestPlan(PlanRecord(**{name: value for name, value in row.items() if name != "size"}), int(row["size"]))
 
 
 def list_recent_plans(

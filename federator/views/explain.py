@@ -24,7 +24,7 @@ from federator.runtime.text import format_utc
 from federator.settings import Settings
 from federator.store import Connection, Index, approvals, coverage, ledger, plans, records
 from federator.store.field_types import OptionalTimestamp, Timestamp
-from federator.store.plans import StoredPlan
+from federator.store.plans import PlanRecord, StoredPlan
 from federator.store.records import IndexedRecord
 from federator.views import object_history, verification_history
 from federator.views.freshness import Freshness, get_freshness
@@ -97,15 +97,15 @@ class _NewestPlan:
     """The newest plan of a mirror, and its decision about the explained object.
 
     ``decision`` is None if the plan leaves the object as it is. Of a change, ``waiting`` has the hold that stops it,
-    ``release_command`` lifts it, and ``outcome`` is its journal line if it was started.
+    ``release_command`` lifts it, and ``outcome`` is its journal line if it was started. ``has_holds``: its plan has a hold.
     """
 
-    stored: StoredPlan
-    has_holds: bool
+    plan: PlanRecord
     decision: Decision | None
     waiting: WaitingChange | None = None
     outcome: ChangeOutcome | None = None
     release_command: str | None = None
+    has_holds: bool = False
 
 
 def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING) -> Explanation:
@@ -240,7 +240,7 @@ def _mirror_role(
     reason, following = _describe_next(rule, role, path, newest, in_ledger=bool(entries))
     return MirrorRole(
         mirror=rule.name, role=role, other=counterpart, in_ledger=bool(entries), next=following, reason=reason,
-        plan=newest.stored.digest if newest else None, plan_state=newest.stored.state if newest else None,
+        plan=newest.plan.digest if newest else None, plan_state=newest.plan.state if newest else None,
         misses=count_spaced_misses(misses, rule.min_miss_interval),
     )  # fmt: skip
 
@@ -262,16 +262,16 @@ def _decided_counterpart(rule: MirrorRule, other: Role, decision: Decision | Non
 
 def _find_newest_plan(connection: Connection, mirror: str, role: Role, key: str) -> _NewestPlan | None:
     """Return the newest plan of a mirror, with its decision about the object that has this role and path key. None without a plan."""
-    found = plans.find_newest_plan(connection, mirror, about=key)
-    if found is None:
+    newest = plans.find_newest_plan(connection, mirror, about=key)
+    if newest is None:
         return None
-    without_body, size = found
-    with bounding_memory(size):
-        stored = plans.get_plan(connection, without_body.digest) if size else without_body
-        return _read_newest_plan(connection, stored, role, key)
+    if newest.size == 0:
+        return _NewestPlan(newest.record, None)
+    with bounding_memory(newest.size):
+        return _find_decision(connection, plans.get_plan(connection, newest.record.digest), role, key)
 
 
-def _read_newest_plan(connection: Connection, stored: StoredPlan, role: Role, key: str) -> _NewestPlan:
+def _find_decision(connection: Connection, stored: StoredPlan, role: Role, key: str) -> _NewestPlan:
     # Only the decision about the object is converted: a plan may have a million of them.
     body = stored.content
     for number, change_json in enumerate(body["changes"]):
@@ -280,9 +280,9 @@ def _read_newest_plan(connection: Connection, stored: StoredPlan, role: Role, ke
             waiting = next((item for item in approvals.get_release(connection, stored).waiting if item.number == number), None)
             outcome = find_change_outcome(connection, stored.digest, number, change)
             command = Plan.from_json(body).release_command if waiting is not None else None
-            return _NewestPlan(stored, bool(body.get("holds")), change, waiting, outcome, command)
+            return _NewestPlan(stored, change, waiting, outcome, command, has_holds=bool(body.get("holds")))
     refusal = next((Refusal.from_json(refusal) for refusal in body["refusals"] if refusal[f"{role}_path"] == key), None)
-    return _NewestPlan(stored, bool(body.get("holds")), refusal)
+    return _NewestPlan(stored, refusal)
 
 
 def _describe_next(
@@ -291,7 +291,7 @@ def _describe_next(
     """Return the reason code of a refusal or a hold, if any, and a description of what happens next."""
     if newest is None:
         return None, f"no plan of this mirror was made yet: federator plan {rule.name}"
-    stored, decision, waiting, outcome = newest.stored, newest.decision, newest.waiting, newest.outcome
+    plan, decision, waiting, outcome = newest.plan, newest.decision, newest.waiting, newest.outcome
     if decision is None:
         if in_ledger:
             return None, "nothing: the target is in the desired state"
@@ -299,14 +299,14 @@ def _describe_next(
         return None, "the next plan decides" if selected else "nothing: the mirror's include and exclude leave it out"
     if isinstance(decision, Refusal):
         return decision.reason.value, f"left as it is: {decision.detail}"
-    planned_change, digest = f"{decision.action.value}: {decision.reason}", stored.digest[:12]
+    planned_change, digest = f"{decision.action.value}: {decision.reason}", plan.digest[:12]
     if outcome is not None and outcome.state == "done":
         return None, f"nothing: {planned_change}, carried out by plan {digest}"
-    if stored.state == "applied" or (outcome is not None and waiting is None):
+    if plan.state == "applied" or (outcome is not None and waiting is None):
         happened = f"{outcome.state} by plan {digest}: {outcome.message}" if outcome else f"not started by plan {digest}"
         return outcome.code if outcome else None, f"{planned_change}; {happened}; the next sync of {rule.name} decides again"
-    if stored.state == "rejected" and (waiting is not None or not newest.has_holds):
-        return None, f"{planned_change}; rejected by {stored.decided_by}, until a plan has other evidence"
+    if plan.state == "rejected" and (waiting is not None or not newest.has_holds):
+        return None, f"{planned_change}; rejected by {plan.decided_by}, until a plan has other evidence"
     if waiting is not None:
         return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {newest.release_command}"
     return None, f"{planned_change}; the next sync of {rule.name} carries it out"

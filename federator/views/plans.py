@@ -135,9 +135,9 @@ def list_table_refusals(index: Index, origins: Mapping[str, str], source: str, p
     with index.read() as connection:
         for mirror, origin in origins.items():
             newest = plans.find_newest_plan(connection, mirror, about=path)
-            if newest is None or newest[1] == 0:
+            if newest is None or newest.size == 0:
                 continue
-            plan = plans.get_plan(connection, newest[0].digest)
+            plan = plans.get_plan(connection, newest.record.digest)
             refusals += (
                 TableRefusal(mirror, refusal["reason"], refusal["detail"], plan.digest)
                 for refusal in plan.content["refusals"]

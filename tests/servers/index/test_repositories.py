@@ -283,7 +283,7 @@ class TestRepositories:
             for key in (*keys, "s", "t", "older", "S$T", "s$t2"):
                 found = plans.find_newest_plan(connection, "m", about=key)
                 assert found is not None
-                assert (found[0].digest, found[1]) == ("1", len(body) if key in keys else 0)
+                assert (found.record.digest, found.size) == ("1", len(body) if key in keys else 0)
             assert plans.find_newest_plan(connection, "other", about="s$t") is None
 
     def test_losses_and_the_revisions_of_the_last_accepted_plan(self, index: Index) -> None:
