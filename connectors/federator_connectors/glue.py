@@ -66,7 +66,6 @@ class GlueConnector(Connector[GlueSettings]):
         ),
         creates_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)),
         alters_namespaces_at=frozenset(range(1, _MAX_DEPTH + 1)),
-        conditional_write=True,
         listing_filtered=True,
         cascade=False,
         drop_cascades=True,

@@ -228,7 +228,7 @@ class SqliteConnector(Connector[SqliteSettings]):
     settings_type = SqliteSettings
     capabilities = Capabilities(
         min_depth=1, max_depth=1, levels=("namespace",), names=NameRules(pattern=r"[^/$\x00]+"),
-        creates_namespaces_at=frozenset({1}), conditional_write=True,
+        creates_namespaces_at=frozenset({1}),
     )  # fmt: skip
 
     def open(self, source: str, settings: SqliteSettings) -> Catalog:

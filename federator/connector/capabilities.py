@@ -103,8 +103,6 @@ class Capabilities:
     keeps_columns: bool = False
     #: properties are returned as they were set, so that they can hold the ownership marker
     keeps_properties: bool = True
-    #: the catalog itself compares before it writes (Glue VersionId, Hive expected parameters)
-    conditional_write: bool = False
     #: listings omit objects that the catalog credentials may not see, so an empty listing may be caused by a revoked grant
     listing_filtered: bool = False
     #: declaring a table creates its location's directory

@@ -390,7 +390,6 @@ class MemoryConnector(Connector[MemorySettings]):
         max_depth=3,
         creates_namespaces_at=frozenset({1, 2, 3}),
         alters_namespaces_at=frozenset({1, 2, 3}),
-        conditional_write=True,
     )
 
     def open(self, source: str, settings: MemorySettings) -> Catalog:

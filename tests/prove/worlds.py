@@ -39,8 +39,8 @@ def _kind(name: str, depth: int, *, deepest: int | None = None, has_ids: bool = 
 KINDS = {
     kind.name: kind
     for kind in (
-        _kind("hive", 1, names=NameRules(folds_case=True), conditional_write=True, change_feed=True),
-        _kind("glue", 1, names=NameRules(folds_case=True), conditional_write=True, property_value_length=60, listing_filtered=True,
+        _kind("hive", 1, names=NameRules(folds_case=True), change_feed=True),
+        _kind("glue", 1, names=NameRules(folds_case=True), property_value_length=60, listing_filtered=True,
               drop_cascades=True),
         _kind("unity", 2, names=_WORDS, can_alter=False, keeps_properties=False, listing_filtered=True),
         _kind("polaris", 1, deepest=2, can_alter=False, listing_filtered=True),

@@ -26,9 +26,6 @@ def build_capabilities(*levels: str) -> Capabilities:
         # Only databases have properties; the levels above them are catalogs.
         alters_namespaces_at=frozenset({depth}),
         plain_namespaces_at=frozenset(range(1, depth)),
-        # Hive 2.3.10 and 4.x compare expected parameters. Hive 3.1.3 and earlier 2.3 accept and ignore them, and no response
-        # tells the two groups apart.
-        conditional_write=False,
         # Only metastores with DbNotificationListener have a change feed; on the others the feed calls raise Unsupported.
         change_feed=True,
     )
