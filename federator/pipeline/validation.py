@@ -124,7 +124,7 @@ def _group_arrivals(spark: SparkSession, staged: str) -> Arrivals:
 def group_by_namespace(rows: DataFrame) -> DataFrame:
     """Return one row per namespace: its stated coverage, the records that arrived below it, and whether its parent listed it.
 
-    This is ``planning.crawls.collect_arrivals`` in Spark. The row without a key contains the call counts.
+    This is ``planning.crawls.ArrivalCollector`` in Spark. The row without a key contains the call counts.
     """
     is_record = F.col("row") == RECORD
     stated = F.when(F.col("row") == COVERAGE, F.struct(*_COVERAGE))

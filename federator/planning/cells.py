@@ -134,31 +134,6 @@ def decide_cell(context: MirrorContext, evidence: CrawlEvidence, cell: str, inpu
     return decisions
 
 
-def decide_all(
-    context: MirrorContext, evidence: CrawlEvidence,
-    origins: Iterable[TableRecord], targets: Iterable[TableRecord], ledger: Iterable[LedgerRow],
-) -> Candidates:  # fmt: skip
-    """Decide every cell of a mirror, with all records in memory."""
-    cells: dict[str, CellInputs] = {}
-    for origin in origins:
-        assignment = assign_cell(context, origin)
-        if assignment is not None:
-            cell, refusal = assignment
-            inputs = cells.setdefault(cell, CellInputs())
-            if refusal is not None:
-                inputs.refusals.append(refusal)
-            else:
-                inputs.origins.append(LazyRecord.from_record(origin))
-    for target in targets:
-        cells.setdefault(target.key, CellInputs()).target = LazyRecord.from_record(target)
-    counts = LedgerCounts()
-    for row in ledger:
-        cells.setdefault(row.target_path, CellInputs()).ledger_rows.append(row)
-        counts.add([row])
-    decisions = [decision for cell in sorted(cells) for decision in decide_cell(context, evidence, cell, cells[cell])]
-    return Candidates(decisions, sum(inputs.selected_count for inputs in cells.values()), counts)
-
-
 def _is_unchanged(context: MirrorContext, inputs: CellInputs) -> bool:
     """Tell whether nothing has changed since the ledger entry was written, or whether there is nothing to decide."""
     if not inputs.origins and not inputs.ledger_rows:

@@ -15,8 +15,6 @@ from federator.model import (
     Coverage,
     CoverageState,
     Evidence,
-    NamespaceRecord,
-    Record,
     failed_evidence,
     fold_digest,
     parent_path,
@@ -84,21 +82,6 @@ class ArrivalCollector:
         if arrival is None:
             arrival = self.arrivals[key] = Arrival()
         return arrival
-
-
-def collect_arrivals(items: Iterable[Record | Coverage]) -> dict[str, Arrival]:
-    """Group the output of a crawl's shards by namespace (path key).
-
-    ``pipeline.validation.group_by_namespace`` does the same in Spark.
-    """
-    collector = ArrivalCollector()
-    for item in items:
-        if isinstance(item, Coverage):
-            collector.add_coverage(item)
-        else:
-            parent = path_key(parent_path(item.path))
-            collector.add_record(item.key, parent, item.digest, is_namespace=isinstance(item, NamespaceRecord))
-    return collector.arrivals
 
 
 def validate_arrivals(

@@ -157,11 +157,6 @@ def measure_guards(rule: MirrorRule, changes: Sequence[Change], facts: GuardFact
     return [guard(rule, changes, facts) for guard in GUARDS.values()]
 
 
-def evaluate_guards(rule: MirrorRule, changes: Sequence[Change], facts: GuardFacts) -> list[Hold]:
-    """Return each guard's hold. Empty if the plan may be applied at once."""
-    return [hold for _, hold in measure_guards(rule, changes, facts) if hold is not None]
-
-
 def _exceeds_percent(rule: MirrorRule, total: int, base: int) -> bool:
     return total >= MINIMUM_DELETIONS and total * 100 > rule.max_delete_percent * base
 

@@ -41,27 +41,6 @@ class Loss:
         return self.tables >= MINIMUM_TABLES and 2 * (self.gone + self.moved) > self.tables
 
 
-def count_losses(
-    removed: Iterable[tuple[int, str]],
-    written: Iterable[tuple[int, str]],
-    before: Iterable[tuple[str, str | None]],
-    after: Mapping[str, str | None],
-) -> tuple[int, int]:
-    """Count the tables that a crawl found absent and those that it found at another location.
-
-    ``removed`` and ``written`` are keys, ``(is_table, path)``. ``before`` are the last revision's tables with their locations,
-    ``after`` those of new and changed tables. A table whose location has another name now was renamed, and does not count as
-    absent.
-    """
-    absent, changed = ({path for is_table, path in keys if is_table} for keys in (removed, written))
-    locations = set(after.values())
-    gone = moved = 0
-    for path, location in before:
-        gone += path in absent and (location is None or location not in locations)
-        moved += path in changed and after.get(path, location) != location
-    return gone, moved
-
-
 def known_revisions(
     sources: Iterable[tuple[str, str]], origin_revision: int, target_revision: int
 ) -> dict[tuple[str, str], int]:

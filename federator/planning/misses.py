@@ -38,14 +38,6 @@ def valid_misses(stored: Mapping[str, Missed], config_digest: str) -> dict[str, 
     return {path: list(missed.at) for path, missed in stored.items() if missed.config_digest == config_digest}
 
 
-def lost_origins(copied: Iterable[str], tables: Container[str]) -> set[str]:
-    """Return a source's tables that a ledger names as origin and that are not in the index: only they can be missed.
-
-    ``store.misses.list_missing_origins`` is the same rule in SQL.
-    """
-    return {path for path in copied if path not in tables}
-
-
 def update_misses(
     stored: Mapping[str, Missed],
     config_digest: str,

@@ -58,33 +58,6 @@ def compare_versions(indexed: Version | None, crawled: Version | None, started_a
     return Effect.CHANGED
 
 
-class Difference(NamedTuple):
-    """The changes of a crawl to the index: keys of written and of removed objects.
-
-    ``newest`` is False if the index kept a record that is newer than the crawl's.
-    """
-
-    written: list[tuple[int, str]]
-    removed: list[tuple[int, str]]
-    newest: bool
-
-
-def difference(
-    indexed: Mapping[tuple[int, str], Version],
-    crawled: Mapping[tuple[int, str], Version],
-    coverage: Mapping[str, Coverage],
-    namespaces: Container[str],
-    started_at: float,
-) -> Difference:
-    """Return what a crawl changes of objects by key, ``(is_table, path)``. ``pipeline.diff.diff_crawl`` is the same rule in Spark."""
-    effects: dict[Effect, list[tuple[int, str]]] = {effect: [] for effect in Effect}
-    for key in dict.fromkeys([*crawled, *indexed]):
-        effects[compare_versions(indexed.get(key), crawled.get(key), started_at)].append(key)
-    removed = removable(effects[Effect.MISSING], coverage, namespaces)
-    newest = not (effects[Effect.OUTDATED] or effects[Effect.UNDESCRIBED])
-    return Difference([*effects[Effect.ADDED], *effects[Effect.CHANGED]], removed, newest)
-
-
 def is_outdated(read_at: float, observed_at: float | None) -> bool:
     """Tell whether evidence that was read from ``read_at`` on is older than the last direct observation of the object.
 

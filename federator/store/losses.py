@@ -35,7 +35,8 @@ def list_losses(connection: Connection, source: str, revision: int) -> list[Loss
 
 
 def count_draft_losses(connection: Connection, draft: DraftRevision) -> tuple[int, int]:
-    """Return how many tables a draft removes, and how many it moves. This is ``planning.losses.count_losses`` in SQL.
+    """Return how many tables a draft removes, and how many it moves. A table whose location has another name now was renamed, and is
+    not removed.
 
     All records of the draft must be written. Both databases look for them one by one: the number of tables has no limit.
     """

@@ -34,7 +34,7 @@ def stored_misses(connection: Connection, source: str) -> dict[str, Missed]:
 
 
 def list_missing_origins(connection: Connection, source: str, revision: int) -> set[str]:
-    """Return the origins in the ledger that a revision of their source does not contain (``planning.misses.lost_origins``)."""
+    """Return the origins in the ledger that a revision of their source does not contain: only they can be missed."""
     r, origin = t.record.c, t.ledger.c
     open_ = r.valid_to.is_(None) | (r.valid_to > revision)
     in_revision = exists().where(

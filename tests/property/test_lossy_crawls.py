@@ -18,8 +18,9 @@ from federator.model import (
     fold_digest,
     parent_path,
 )
-from federator.planning.crawls import SourceEvidence, collect_arrivals, validate_arrivals
+from federator.planning.crawls import SourceEvidence, validate_arrivals
 from federator.planning.publication import Effect, Version, compare_versions, removable
+from tests.prove.rules_in_memory import collect_arrivals
 
 NAMES = ("a", "b")
 NAMESPACES: list[Path] = [(x,) for x in NAMES] + [(x, y) for x in NAMES for y in NAMES]

@@ -21,6 +21,7 @@ from federator.planning.ledger import OwnedObject
 from federator.planning.plan import Plan
 from federator.planning.publication import ObservedObject, Version
 from federator.planning.rule import MirrorRule
+from tests.prove.rules_in_memory import collect_arrivals, count_losses, difference, lost_origins
 
 #: what verification says of the places that tables point to, by the place's last letter; of others nothing is known
 STATES = {"1": "valid", "2": "valid", "3": "valid", "4": "corrupt", "5": "valid", "6": "missing", "8": "valid", "9": "valid"}
@@ -84,22 +85,22 @@ class MemoryIndex:
         self, source: str, items: Sequence[Record | Coverage], began_at: float, changes: CatalogChanges | None = None
     ) -> bool:
         """Publishes a crawl and counts misses and losses; returns whether all of it was newer than what was known."""
-        proven, state = crawls.validate_arrivals(source, crawls.collect_arrivals(items)), self.states[source]
+        proven, state = crawls.validate_arrivals(source, collect_arrivals(items)), self.states[source]
         evidence = proven.coverage, proven.namespaces
         before = [(path, table.canonical) for path, table in state.tables.items()]
         read = {(int(isinstance(item, TableRecord)), item.key): item for item in items if not isinstance(item, Coverage)}
         crawl = {key: Version(record.kind, record.digest) for key, record in read.items()}
         known = {key: Version(r.kind, r.digest, state.observed.get(key)) for key, r in self._indexed(source).items()}
-        made = publication.difference(known, crawl, *evidence, began_at)
+        made = difference(known, crawl, *evidence, began_at)
         for key in [*made.written, *made.removed]:
             self._store(source, key, read.get(key))
         after = {path: state.tables[path].canonical for is_table, path in made.written if is_table}
         back = changes.full_crawl if changes is not None and changes.went_back else None
-        counts = losses.count_losses(made.removed, made.written, before, after)
+        counts = count_losses(made.removed, made.written, before, after)
         state.version += 1
         state.losses.append(losses.Loss(source, state.version, len(before), *counts, back))
         origins = {entry.origin_path for entry in self.entries(origin_source=source, is_table=1)}
-        lost = misses.lost_origins(origins, state.tables)
+        lost = lost_origins(origins, state.tables)
         missed = misses.update_misses(state.misses, state.config, lost, *evidence, began_at)
         state.misses = missed.applied(state.misses, state.config)
         # SQL keeps no ``found``: what is kept at all counts as found.

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from federator.connector import Catalog, CatalogError, IdentityChanged, ServiceUnavailable, StateError
 from federator.model import Path, Record, TableRecord
 from federator.planning import facts, planner
-from federator.planning.cells import decide_all
 from federator.planning.crawls import unread_coverage
 from federator.planning.decision import CrawlEvidence
 from federator.planning.ledger import OwnedObject
@@ -29,6 +28,7 @@ from tests.prove.catalog import LightCatalog
 from tests.prove.faults import FaultyJournal
 from tests.prove.index import MemoryIndex, SavedPlan, State
 from tests.prove.oracle import Oracle
+from tests.prove.rules_in_memory import decide_all
 from tests.prove.watching import WatchedApplication, WatchedExecutor
 from tests.prove.worlds import Kind
 

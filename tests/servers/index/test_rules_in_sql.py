@@ -15,12 +15,11 @@ from federator.model import NamespaceRecord, TableRecord
 from federator.planning import journal_lines as lines
 from federator.planning.changes import Action, Change
 from federator.planning.journal_lines import JournalEffect, JournalLine, Question
-from federator.planning.losses import count_losses
-from federator.planning.misses import lost_origins
 from federator.store import Connection, Index, journal, losses, misses, revisions
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
 from tests.fixtures.index_content import fill, table
+from tests.prove.rules_in_memory import count_losses, lost_origins
 
 ACTIONS = [action.value for action in Action]
 STATES = [lines.INTENT, *(state.value for state in OutcomeState)]

@@ -15,12 +15,13 @@ from federator.pipeline import candidates
 from federator.pipeline.crawl_columns import COLUMNS
 from federator.pipeline.staging import SCHEMA, coverage_from_row, crawl_batches
 from federator.pipeline.validation import group_by_namespace, validate_crawl
-from federator.planning.crawls import Arrival, collect_arrivals, validate_arrivals
+from federator.planning.crawls import Arrival, validate_arrivals
 from federator.planning.publication import Effect, Version, compare_versions, known_time
 from federator.runtime.redaction import register_secret
 from federator.store.lexemes import row_lexemes
 from federator.store.stores import value_at
 from tests.fixtures.spark import Worlds
+from tests.prove.rules_in_memory import collect_arrivals
 
 BEGAN_AT, NOW = 100.0, 220.0
 INDEXED = [None, *(Version(kind, "d1", at) for kind, at in product(Kind, (None, 50.0, 100.0, 150.0, 250.0)))]

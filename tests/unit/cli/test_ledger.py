@@ -11,7 +11,7 @@ import pytest
 
 from federator.connector import Catalog, SourceSpec
 from federator.model import Coverage, Path, Record, TableRecord, failed_evidence
-from federator.planning.cells import LedgerRow, decide_all
+from federator.planning.cells import LedgerRow
 from federator.planning.changes import Decision
 from federator.planning.decision import CrawlEvidence
 from federator.planning.mapping import MirrorContext
@@ -24,6 +24,7 @@ from federator.testing import MemoryStore
 from tests.fixtures.index_content import intent, owned
 from tests.fixtures.index_reads import iter_records
 from tests.fixtures.ledger_replay import replay_ledger
+from tests.prove.rules_in_memory import decide_all
 from tests.unit.cli.conftest import Shell
 
 ORDERS: Path = ("sales", "orders")

@@ -24,13 +24,13 @@ from federator.planning.crawls import (
     READ_BY_NAME,
     Arrival,
     check_coverage,
-    collect_arrivals,
     is_failed,
     list_failures,
     unread_coverage,
     validate_arrivals,
 )
 from federator.planning.evidence import is_covered, is_proven_absent
+from tests.prove.rules_in_memory import collect_arrivals
 
 RECORDS: list[Record] = [TableRecord("lake", ("s", name)) for name in ("a", "b")]
 

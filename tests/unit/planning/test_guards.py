@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import pytest
 
 from federator.model import NamespaceRecord
 from federator.planning.changes import Action, Change, is_destructive
-from federator.planning.guards import GUARDS, GuardFacts, evaluate_guards, measure_guards
+from federator.planning.guards import GUARDS, GuardFacts, measure_guards
+from federator.planning.holds import Hold
 from federator.planning.plan import Plan
 from federator.planning.rule import MirrorRule
 from tests.fixtures.planning import owned, table
@@ -51,8 +52,12 @@ def facts(
     return GuardFacts(live, namespaces or {"s": live}, origins or {"o": live}, deleted, before or {}, selected, filtered)
 
 
+def objections(rule: MirrorRule, changes: Sequence[Change], known: GuardFacts) -> list[Hold]:
+    return [hold for _, hold in measure_guards(rule, changes, known) if hold is not None]
+
+
 def held(changes: list[Change], known: GuardFacts, **fields: Any) -> set[str]:
-    return {hold.guard for hold in evaluate_guards(rule(**fields), changes, known)}
+    return {hold.guard for hold in objections(rule(**fields), changes, known)}
 
 
 class TestPercent:
@@ -126,7 +131,7 @@ def test_a_plan_of_too_many_changes_is_held(changes: int, stops: bool) -> None:
 
 
 def test_every_guard_names_itself_in_its_hold() -> None:
-    holds = evaluate_guards(
+    holds = objections(
         rule(max_changes=0, max_dropped_namespaces=0),
         [*(removal(n) for n in range(9)), dropped(1)],
         facts(9, origins={"o": 0}, selected=0, filtered=True),
@@ -151,7 +156,7 @@ def test_dropped_namespaces_have_a_limit_of_their_own(planned: int, before: int,
     changes = [*map(dropped, range(planned)), dropped(99, exists=False), declared(1)]
     assert held(changes, known, max_delete_percent=0) == ({"dropped_namespaces"} if stops else set())
     assert held(changes, known, max_dropped_namespaces=100) == set()
-    for hold in evaluate_guards(rule(), changes, known):
+    for hold in objections(rule(), changes, known):
         assert [hold.binds(change) for change in changes] == [True] * planned + [False, False]
 
 
@@ -163,7 +168,7 @@ class TestMeasurements:
     def test_each_guard_says_what_it_measured_also_if_it_does_not_object(self) -> None:
         known = facts(40, namespaces={"s": 20, "u": 20}, deleted=1, before={"u": 1})
         changes = [removal(0), removal(1), removal(2, "u"), declared(3)]
-        assert evaluate_guards(rule(), changes, known) == []
+        assert objections(rule(), changes, known) == []
         assert self.measured(changes, known) == {
             "max_changes": (4, None, 10_000, None),
             "max_delete_percent": (4, 41, 20.0, None),

@@ -15,10 +15,11 @@ from federator.planning.identity import (
     judge_confirmed_identity,
     judge_identity,
 )
-from federator.planning.losses import Loss, count_losses, known_revisions, list_unapproved, loss_holds, weighed_since
+from federator.planning.losses import Loss, known_revisions, list_unapproved, loss_holds, weighed_since
 from federator.planning.ownership import OwnershipMarker
 from federator.planning.rule import MirrorRule
 from tests.fixtures.index_content import owned
+from tests.prove.rules_in_memory import count_losses
 
 A, B = IdentityReading(Identity.of("metastore a")), IdentityReading(Identity.of("metastore b"))
 NONE = IdentityReading()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from federator.model import COMPLETE, Coverage, failed_evidence
-from federator.planning.misses import MAX_MISSES, Missed, add_miss, forget_all, lost_origins, update_misses, valid_misses
+from federator.planning.misses import MAX_MISSES, Missed, add_miss, forget_all, update_misses, valid_misses
+from tests.prove.rules_in_memory import lost_origins
 
 COVERAGE = {key: Coverage("lake", path, evidence) for key, path, evidence in (
     ("", (), COMPLETE), ("s", ("s",), COMPLETE), ("down", ("down",), failed_evidence(17, "down")),

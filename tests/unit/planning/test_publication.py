@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from federator.model import Coverage, Kind, failed_evidence
-from federator.planning.publication import Effect, Version, compare_versions, difference, known_time, removable
+from federator.planning.publication import Effect, Version, compare_versions, known_time, removable
+from tests.prove.rules_in_memory import difference
 
 TABLE = Version(Kind.TABLE, "d1")
 

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from federator.model import Kind
-from federator.planning.cells import LedgerRow, decide_all
+from federator.planning.cells import LedgerRow
 from federator.planning.changes import Action, Change, Refusal
 from federator.planning.reasons import Reason
 from federator.planning.rule import MirrorRule, TableFilter
 from federator.planning.selection import describe_failed_filter, is_selected, matches_pattern
 from tests.fixtures.planning import context, knows, owned, table
+from tests.prove.rules_in_memory import decide_all
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from federator.connector import CatalogChanges
 from federator.connector.crawl import CoverageBuilder
 from federator.model import ROOT, Coverage, CoverageState, Kind, NamespaceRecord, Path, Record, TableRecord, failed_evidence
 from federator.model.text import escape_unstorable, is_storable
-from federator.planning.crawls import collect_arrivals, validate_arrivals
+from federator.planning.crawls import validate_arrivals
 from federator.planning.identity import IdentityReading
 from federator.planning.incremental import IndexedSource, namespaces_to_read
 from federator.planning.storable import storable_items
 from federator_connectors._glue.records import table_record
+from tests.prove.rules_in_memory import collect_arrivals
 
 BAD = ["\0", "\ud800", "\udfff"]
 SOUND = TableRecord("lake", ("sales", "sound"), "s3://b/😀", {"k": "é"})
