@@ -34,7 +34,7 @@ def build_plan_view(index: Index, visibility: Visibility, visible: VisiblePlan, 
         outcomes = [replace(outcome, message=None) for outcome in outcomes]
     return PlanView(
         **{field.name: getattr(stored, field.name) for field in fields(PlanRecord)}, partial=partial,
-        guarded=None if partial else stored.guarded, waiting=waiting, outcomes=outcomes,
+        guarded=None if partial else stored.guarded, if_match=None if partial else stored.if_match, waiting=waiting, outcomes=outcomes,
         application=application, contents=contents, plan=mask_secrets(dict(body)), freshness=source_freshness,
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ without holds has no guarded set, and is rejected as a whole.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Literal
 
 from federator import audit
@@ -13,6 +14,7 @@ from federator.connector import StateError
 from federator.model.audit_kinds import AuditKind
 from federator.planning.plan import Plan
 from federator.planning.release import guarded_digest, list_guarded_changes, objecting_guards
+from federator.runtime.text import escape_controls
 from federator.store import Connection, Index, approvals, audit_log, plans
 from federator.store.plans import StoredPlan
 
@@ -26,10 +28,13 @@ _DECIDABLE_STATES = {
 }
 
 
-def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str, comment: str | None = None) -> StoredPlan:
+def decide_plan(
+    index: Index, digest: str, decision: Decision, *, actor: str, comment: str | None = None, overruled: str | None = ""
+) -> StoredPlan:
     """Approve or reject a plan by its digest or a prefix of it. Return the plan afterwards. Raise StateError.
 
-    ``comment`` is kept with the plan and in the audit event.
+    ``comment`` is kept with the plan and in the audit event. ``overruled`` is the digest of the decision against which this one is
+    made; "": of none; None: of any.
     """
     with index.write() as connection:
         stored = plans.lock_plan(connection, digest)
@@ -38,6 +43,8 @@ def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str, co
                 f"the plan {stored.digest[:12]} is {stored.state} and cannot be {decision}",
                 hint="list the plans that wait: federator plans list --held",
             )
+        if overruled is not None:
+            _require_no_other_decision(connection, stored, decision, overruled)
         plan = Plan.from_json(stored.content)
         _decide_changes(connection, stored.digest, plan, decision, actor)
         plans.record_decision(connection, stored.digest, decision, actor, comment=comment)
@@ -54,6 +61,20 @@ def decide_plan(index: Index, digest: str, decision: Decision, *, actor: str, co
         decided = plans.get_plan(connection, stored.digest)
     audit.seal_pending(index)
     return decided
+
+
+def _require_no_other_decision(connection: Connection, plan: StoredPlan, decision: Decision, overruled: str) -> None:
+    opposite, command = ("rejected", "approve") if decision == "approved" else ("approved", "reject")
+    decided = plans.find_decided(connection, plan, opposite)
+    if decided is None or decided.decision_digest == overruled:
+        return
+    at = datetime.fromtimestamp(decided.decided_at or 0, UTC)
+    comment = f": {escape_controls(decided.decision_comment)}" if decided.decision_comment else ""
+    raise StateError(
+        f"the plan {decided.digest[:12]} was {opposite} by {decided.decided_by} at {at:%Y-%m-%d %H:%M} UTC{comment}",
+        hint=f"nothing was changed; to {command} it nevertheless: federator plans {command} {plan.digest[:12]} --overrule, "
+        "or read it again and send its if_match",
+    )
 
 
 def _decide_changes(connection: Connection, digest: str, plan: Plan, decision: Decision, actor: str) -> None:

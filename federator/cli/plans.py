@@ -25,6 +25,8 @@ DIGEST = Annotated[
 ]
 COMMENT = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="For those who read the plan or the audit log.")]
 
+OVERRULE = Annotated[bool, typer.Option("--overrule", help="Also against the decision of another person.")]
+
 _COLUMNS = ("digest", "mirror", "state", "run_id", "created_at", "decided_at", "decided_by", "decision_comment")
 group = create_group("Plans: list, show, approve, reject.")
 
@@ -105,22 +107,23 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
     cli.out.line(f"created by run {stored.run_id} {format_time(stored.created_at)}{decided}{comment}")
 
 
-def approve(cli: Cli, digest: DIGEST, comment: COMMENT = None) -> None:
+def approve(cli: Cli, digest: DIGEST, comment: COMMENT = None, overrule: OVERRULE = False) -> None:
     """Approve the held changes of a plan, for this plan or a later one, as long as their evidence holds."""
-    _decide(cli, digest, "approved", comment, "apply it with federator sync {mirror}")
+    _decide(cli, digest, "approved", comment, overrule, "apply it with federator sync {mirror}")
 
 
-def reject(cli: Cli, digest: DIGEST, comment: COMMENT = None) -> None:
+def reject(cli: Cli, digest: DIGEST, comment: COMMENT = None, overrule: OVERRULE = False) -> None:
     """Reject a plan, so that it is not applied."""
-    _decide(cli, digest, "rejected", comment, "it stays rejected until other changes are held")
+    _decide(cli, digest, "rejected", comment, overrule, "it stays rejected until other changes are held")
 
 
-def _decide(cli: Cli, digest: str, decision: Decision, comment: str | None, hint: str) -> None:
+def _decide(cli: Cli, digest: str, decision: Decision, comment: str | None, overrule: bool, hint: str) -> None:
     """Record a decision as the user of this process and print it. ``hint`` may have the field ``{mirror}``."""
     from federator.apply.plan_decisions import decide_plan
 
     with cli.index() as index:
-        plan = decide_plan(index, digest, decision, actor=getpass.getuser(), comment=comment)
+        overruled = None if overrule else ""
+        plan = decide_plan(index, digest, decision, actor=getpass.getuser(), comment=comment, overruled=overruled)
     if cli.json:
         cli.out.document({"plan": plan.digest, "mirror": plan.mirror, "state": decision})
     else:

@@ -114,12 +114,13 @@ class AsyncClient:
     async def get_plan(self, digest: str) -> models.PlanView:
         return await self._send(calls.get_plan(digest))
 
-    async def approve_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
-        """Approve a held plan. The service refuses it (412) if the plan has changed."""
-        return await self._send(calls.approve_plan(digest, comment))
+    async def approve_plan(self, digest: str, comment: str | None = None, *, if_match: str | None = None) -> models.PlanView:
+        """Approve a held plan. The service refuses it (409) if somebody rejected the plan, unless ``if_match`` is that of the rejected
+        plan; likewise a rejection."""
+        return await self._send(calls.approve_plan(digest, comment, if_match=if_match))
 
-    async def reject_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
-        return await self._send(calls.reject_plan(digest, comment))
+    async def reject_plan(self, digest: str, comment: str | None = None, *, if_match: str | None = None) -> models.PlanView:
+        return await self._send(calls.reject_plan(digest, comment, if_match=if_match))
 
     async def apply_plan(self, digest: str) -> models.ApplyRequested:
         """Queue the application of a plan."""

@@ -121,16 +121,16 @@ def get_plan(digest: str) -> Call[models.PlanView]:
     return Call("GET", "/api/v1/plans/{digest}", models.PlanView, {"digest": digest})
 
 
-def approve_plan(digest: str, comment: str | None = None) -> Call[models.PlanView]:
-    return _decide("/api/v1/plans/{digest}/approve", digest, comment)
+def approve_plan(digest: str, comment: str | None = None, *, if_match: str | None = None) -> Call[models.PlanView]:
+    return _decide("/api/v1/plans/{digest}/approve", digest, comment, if_match)
 
 
-def reject_plan(digest: str, comment: str | None = None) -> Call[models.PlanView]:
-    return _decide("/api/v1/plans/{digest}/reject", digest, comment)
+def reject_plan(digest: str, comment: str | None = None, *, if_match: str | None = None) -> Call[models.PlanView]:
+    return _decide("/api/v1/plans/{digest}/reject", digest, comment, if_match)
 
 
-def _decide(route: str, digest: str, comment: str | None) -> Call[models.PlanView]:
-    headers = {"If-Match": f'"{digest}"'}
+def _decide(route: str, digest: str, comment: str | None, if_match: str | None) -> Call[models.PlanView]:
+    headers = {"If-Match": f'"{if_match or digest}"'}
     return Call("POST", route, models.PlanView, {"digest": digest}, headers=headers, body={"comment": comment})
 
 

@@ -85,6 +85,7 @@ class PlanView(PlanState):
 
     partial: bool
     guarded: str | None
+    if_match: str | None
     waiting: list[WaitingChange]
     outcomes: list[ChangeOutcome]
     contents: list[ChangeContent]

@@ -107,12 +107,13 @@ class Client:
     def get_plan(self, digest: str) -> models.PlanView:
         return self._send(calls.get_plan(digest))
 
-    def approve_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
-        """Approve a held plan. The service refuses it (412) if the plan has changed."""
-        return self._send(calls.approve_plan(digest, comment))
+    def approve_plan(self, digest: str, comment: str | None = None, *, if_match: str | None = None) -> models.PlanView:
+        """Approve a held plan. The service refuses it (409) if somebody rejected the plan, unless ``if_match`` is that of the rejected
+        plan; likewise a rejection."""
+        return self._send(calls.approve_plan(digest, comment, if_match=if_match))
 
-    def reject_plan(self, digest: str, comment: str | None = None) -> models.PlanView:
-        return self._send(calls.reject_plan(digest, comment))
+    def reject_plan(self, digest: str, comment: str | None = None, *, if_match: str | None = None) -> models.PlanView:
+        return self._send(calls.reject_plan(digest, comment, if_match=if_match))
 
     def apply_plan(self, digest: str) -> models.ApplyRequested:
         """Queue the application of a plan."""

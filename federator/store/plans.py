@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -11,7 +12,21 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, Integer, RowMapping, and_, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    RowMapping,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from federator.connector import StateError
 from federator.model.notices import Notice, NoticeEvent
@@ -56,6 +71,19 @@ class StoredPlan(PlanRecord):
     def content(self) -> dict[str, Any]:
         """The parsed body."""
         return parse_body(self.body)
+
+    @property
+    def decision_digest(self) -> str:
+        """The digest of the approval or rejection. "" if there is none."""
+        if self.state not in ("approved", "rejected"):
+            return ""
+        return hashlib.sha256(json.dumps([self.state, self.decided_by, self.decided_at]).encode()).hexdigest()[:16]
+
+    @property
+    def if_match(self) -> str:
+        """What a decision about the plan as it is now has in If-Match: the digest of its guarded set, and that of its decision."""
+        decision = self.decision_digest
+        return f"{self.guarded or self.digest}{'.' if decision else ''}{decision}"
 
 
 def parse_body(text: str) -> dict[str, Any]:
@@ -169,12 +197,22 @@ def get_plan(connection: Connection, digest: str) -> StoredPlan:
 def lock_plan(connection: Connection, digest: str) -> StoredPlan:
     """Return a plan as ``get_plan`` does, and let other decisions about its guarded set wait until the transaction ends."""
     plan, p = get_plan(connection, digest), t.plan.c
-    same_set = and_(p.mirror == plan.mirror, p.guarded == plan.guarded)
     # In one order, so that two decisions do not wait for each other. SQLite has one writer.
-    connection.execute(
-        select(p.digest).where(or_(p.digest == plan.digest, same_set)).order_by(p.digest).with_for_update()
-    ).all()
+    connection.execute(select(p.digest).where(_has_guarded_set(plan)).order_by(p.digest).with_for_update()).all()
     return get_plan(connection, plan.digest)
+
+
+def _has_guarded_set(plan: StoredPlan) -> ColumnElement[bool]:
+    p = t.plan.c
+    return or_(p.digest == plan.digest, and_(p.mirror == plan.mirror, p.guarded == plan.guarded))
+
+
+def find_decided(connection: Connection, plan: StoredPlan, state: str) -> StoredPlan | None:
+    """Return the plan with the newest decision ``state`` about the guarded set of a plan. None if nobody decided so."""
+    p = t.plan.c
+    query = select(t.plan).where(_has_guarded_set(plan), p.state == state).order_by(p.decided_at.desc(), p.digest).limit(1)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else StoredPlan(**row)
 
 
 def find_mirror(connection: Connection, digest: str) -> str | None:

@@ -90,7 +90,7 @@ def test_a_run_that_loses_its_lease_tells_so_and_that_its_mirror_failed(worlds: 
 
 
 def decide(world: World, plan: Plan, state: plan_decisions.Decision) -> None:
-    plan_decisions.decide_plan(world.federator.index, plan.digest, state, actor="ann")
+    plan_decisions.decide_plan(world.federator.index, plan.digest, state, actor="ann", overruled=None)
 
 
 def removed_by(world: World, result: RunResult) -> list[str]:

@@ -8,6 +8,7 @@ from functools import partial
 from playwright.sync_api import Browser, Page, Route, expect
 from sqlalchemy import select
 
+from federator.apply.plan_decisions import decide_plan
 from federator.planning.plan import Plan
 from federator.store import plans, requests, run_stages, runs
 from federator.store import tables as t
@@ -56,6 +57,25 @@ def test_a_refused_application_shows_what_the_plan_has_become(browser: Browser, 
     expect(page.locator("#announcer")).to_contain_text("create a new plan")
     expect(page.locator(".title")).to_contain_text("outdated")
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    page.close()
+
+
+def test_a_decision_that_another_person_made_meanwhile_stays(browser: Browser, service: Service) -> None:
+    page = browser.new_page(base_url=service.url)
+
+    def reject(route: Route) -> None:
+        decide_plan(service.index, service.plan, "rejected", actor="ben", comment="the owner moves it")
+        route.continue_()
+
+    page.route("**/approve", reject)
+    page.goto(f"/ui/plans/{service.plan}")
+    page.get_by_label(_COMMENT).fill("checked")
+    page.get_by_role("button", name="Approve and apply (1 removal)").click()
+    expect(page.locator("#announcer")).to_contain_text("was rejected by ben at ")
+    expect(page.get_by_role("region", name="Decision")).to_contain_text("the owner moves it")
+    with service.index.read() as connection:
+        assert plans.get_plan(connection, service.plan).state == "rejected"
+        assert requests.list_queued(connection, requests.RUN_KINDS) == []
     page.close()
 
 

@@ -68,7 +68,7 @@ class WriteTools:
             )
         if asking := await ask(context, _describe_decision(plan), command=f"federator plans approve {digest[:12]}"):
             return asking
-        decided = await self._api.post(principal, f"/api/v1/plans/{digest}/approve", if_match=digest)
+        decided = await self._api.post(principal, f"/api/v1/plans/{digest}/approve", if_match=plan["if_match"])
         # Without its changes: a result after a write must not be too large.
         return to_result({field.name: decided[field.name] for field in fields(PlanRecord)})
 

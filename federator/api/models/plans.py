@@ -47,6 +47,10 @@ class PlanView(PlanRecord):
         ),
     ]
     guarded: Annotated[str | None, Field(description="digest of the guarded changes; an approval or a rejection refers to it")]
+    if_match: Annotated[
+        str | None,
+        Field(description="what a decision about the plan has in If-Match; another decision about it changes this text"),
+    ]
     waiting: Annotated[
         list[WaitingChange],
         Field(description="the changes that cannot be applied now. Empty if the plan is applied or outdated, or shown in part"),

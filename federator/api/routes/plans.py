@@ -1,7 +1,7 @@
 """Routes of plans and their decisions.
 
-A decision names its plan twice: in the URL, and in ``If-Match`` (the digest of the plan or of its guarded changes). So a principal
-decides exactly on what it read.
+A decision names its plan twice: in the URL, and in ``If-Match``, the digest of the plan or of its guarded changes, with that of a
+decision about them. So a principal decides exactly on what it read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ IfMatch = Annotated[
     str | None,
     Header(
         max_length=200,
-        description="digest of the guarded changes or of the plan, in quotes",
+        description="`if_match` of the plan in quotes, or its digest if there was no decision about it",
         examples=['"9f2c…"'],
     ),
 ]
@@ -180,11 +180,17 @@ def _require_if_match(connection: Connection, visibility: Visibility, digest: st
             428, "Precondition required", f'If-Match is missing: send the plan\'s digest, If-Match: "{digest[:64]}"'
         )
     stored = get_whole_plan(connection, visibility, digest)
-    if if_match.strip().strip('"') not in (stored.digest, stored.guarded):
+    if _split_if_match(if_match)[0] not in (stored.digest, stored.guarded):
         raise RequestRejected(
             412, "Precondition failed", f"If-Match does not name the plan {digest[:12]} or its guarded changes"
         )
     return stored
+
+
+def _split_if_match(text: str | None) -> tuple[str, str]:
+    """Return the digest of a plan or of its guarded changes, and that of the decision about it, or ""."""
+    digest, _, decision = (text or "").strip().strip('"').partition(".")
+    return digest, decision
 
 
 def _position(text: str) -> tuple[float, str]:
@@ -200,7 +206,8 @@ def _decide(
     with index.read() as connection:
         known = _require_if_match(connection, visibility, digest, if_match)
     stored_comment = require_storable(comment, "comment") or None
-    decided = decide_plan(index, known.digest, decision, actor=visibility.name, comment=stored_comment)
+    _, overruled = _split_if_match(if_match)
+    decided = decide_plan(index, known.digest, decision, actor=visibility.name, comment=stored_comment, overruled=overruled)
     with bounding_memory(index, visibility, digest, None) as is_large:
         if is_large:
             return large_plan_response(request, index, settings, visibility, digest)

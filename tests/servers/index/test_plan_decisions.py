@@ -1,4 +1,4 @@
-"""Decisions about a plan at the same time, on both databases: the last one counts, as a whole."""
+"""Decisions about a plan at the same time, on both databases: the first one counts, unless the second was made against it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from federator.apply import plan_decisions
 from federator.apply.plan_decisions import decide_plan
+from federator.connector import StateError
 from federator.model import TableRecord
 from federator.planning.changes import Action, Change
 from federator.planning.holds import Hold
@@ -23,11 +24,10 @@ from federator.store.plans import StoredPlan
 _WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
 
 
-def _save(index: Index) -> str:
-    change = Change(
-        Action.DECLARE_TABLE, "copy", "sales$a", "lake", "sales$a", "new", after=TableRecord("copy", ("sales", "a"), "s3://b/a")
-    )
-    plan = Plan("m", "d", 1, 1, (change,), holds=(Hold("max_change_percent", "1 of 1"),))
+def _save(index: Index, revision: int = 1) -> str:
+    after = TableRecord("copy", ("sales", "a"), "s3://b/a")
+    change = Change(Action.DECLARE_TABLE, "copy", "sales$a", "lake", "sales$a", "new", after=after)
+    plan = Plan("m", "d", revision, 1, (change,), holds=(Hold("max_change_percent", "1 of 1"),))
     body = json.dumps(plan.to_json())
     with index.write() as connection:
         plans.save_plan(
@@ -58,7 +58,24 @@ def test_a_rejection_leaves_no_approval_of_a_decision_beside_it(either_index: In
     monkeypatch.setattr(plan_decisions, "_decide_changes", decide)
     with ThreadPoolExecutor() as threads:
         decide_plan(either_index, digest, "rejected", actor="ben")
-        beside[0].result(30)
+        with pytest.raises(StateError, match="was rejected by ben"):
+            beside[0].result(30)
     with either_index.read() as connection:
         stored, valid = plans.get_plan(connection, digest), approvals.get_valid(connection, "m")
-    assert (stored.state, stored.decided_by, len(valid)) == ("approved", "ann", 1)
+    assert (stored.state, stored.decided_by, len(valid)) == ("rejected", "ben", 0)
+
+
+def test_a_decision_about_one_plan_counts_for_another_with_the_same_guarded_set(either_index: Index) -> None:
+    """The older plan is outdated, so the rejection of the newer one is not stored with it."""
+    older, newer = _save(either_index), _save(either_index, revision=2)
+    with either_index.write() as connection:
+        plans.outdate_held_plans(connection, newer, "m", "d")
+    decide_plan(either_index, newer, "rejected", actor="ben", comment="not\nnow")
+    with pytest.raises(StateError, match=f"the plan {newer[:12]} was rejected by ben at .* UTC: not\\\\nnow") as refused:
+        decide_plan(either_index, older, "approved", actor="ann")
+    assert f"federator plans approve {older[:12]} --overrule" in str(refused.value.hint)
+    with either_index.read() as connection:
+        assert (plans.get_plan(connection, newer).state, approvals.get_valid(connection, "m")) == ("rejected", {})
+    decide_plan(either_index, older, "approved", actor="ann", overruled=None)
+    with either_index.read() as connection:
+        assert plans.get_plan(connection, newer).state == "approved"

@@ -240,11 +240,38 @@ def test_who_sees_a_part_of_a_plan_sees_the_outcomes_of_that_part(index: Index) 
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("first", "state", "second", "other"),
+    [("reject", "rejected", "approve", "approved"), ("approve", "approved", "reject", "rejected")],
+)
+def test_a_decision_is_not_overridden_by_one_who_has_not_seen_it(
+    api: Api, index: Index, first: str, state: str, second: str, other: str
+) -> None:
+    digest = _add_mixed(index)
+    url, shown = f"/api/v1/plans/{digest}", api.json(f"/api/v1/plans/{digest}")
+    assert shown["if_match"] == shown["guarded"]
+    match = {"If-Match": f'"{shown["if_match"]}"'}
+    decided = api.post(f"{url}/{first}", headers=match, json={"comment": "the owner said so"}).json()
+    for tag in (shown["if_match"], digest, f"{digest}.another"):
+        refused = api.post(f"{url}/{second}", headers={"If-Match": f'"{tag}"'})
+        assert refused.status_code == 409
+        assert f"{digest[:12]} was {state} by api at " in refused.json()["detail"]
+        assert "the owner said so" in refused.json()["detail"]
+        assert "if_match" in refused.json()["hint"]
+    assert api.json(url) == decided | {"freshness": api.json(url)["freshness"]}
+    # The same again is no contradiction.
+    assert api.post(f"{url}/{first}", headers=match).json()["state"] == state
+    now = api.json(url)["if_match"]
+    assert api.post(f"{url}/{second}", headers={"If-Match": f'"{now}"'}).json()["state"] == other
+    events = [event["kind"] for event in api.json("/api/v1/audit")["events"]]
+    assert events == [f"plan_{other}", f"plan_{state}", f"plan_{state}"]
+
+
 def test_a_second_approval_keeps_the_first_decider_until_the_approval_ends(api: Api, index: Index) -> None:
     digest = _add_mixed(index)
 
     def decide(decision: Decision, actor: str) -> tuple[str, str | None, float | None, set[str]]:
-        plan = decide_plan(index, digest, decision, actor=actor)
+        plan = decide_plan(index, digest, decision, actor=actor, overruled=None)
         with index.read() as connection:
             actors = set(connection.execute(select(t.approval.c.actor)).scalars())
         return plan.state, plan.decided_by, plan.decided_at, actors
@@ -279,8 +306,9 @@ def test_a_rejection_takes_the_approval_back_and_ends_when_the_guarded_set_is_an
     digest = _add_mixed(index)
     shown = api.json(f"/api/v1/plans/{digest}")
     match = {"If-Match": f'"{shown["guarded"]}"'}
-    assert api.post(f"/api/v1/plans/{digest}/approve", headers=match).json()["waiting"] == []
-    rejected = api.post(f"/api/v1/plans/{digest}/reject", headers=match).json()
+    approved = api.post(f"/api/v1/plans/{digest}/approve", headers=match).json()
+    assert approved["waiting"] == []
+    rejected = api.post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": f'"{approved["if_match"]}"'}).json()
     assert (rejected["state"], rejected["waiting"]) == ("rejected", shown["waiting"])
     with index.write() as connection:
         body = plans.get_plan(connection, digest).body

@@ -152,7 +152,10 @@ def test_approving_and_rejecting_is_recorded(shell: Shell) -> None:
     assert (approved.exit_code, approved.stdout) == (0, f"approved plan {created.digest[:12]} of mirror nightly\n")
     assert "federator sync nightly" in approved.stderr
     assert guard not in shell.run("plans", "list").stdout
-    assert shell.json("plans", "reject", created.digest)["state"] == "rejected"
+    refused = shell.run("plans", "reject", created.digest)
+    assert (refused.exit_code, f"{created.digest[:12]} was approved by " in refused.stderr) == (1, True)
+    assert f"federator plans reject {created.digest[:12]} --overrule" in refused.stderr
+    assert shell.json("plans", "reject", created.digest, "--overrule")["state"] == "rejected"
     assert shell.json("plans", "list", "--held") == {"plans": []}
     proof = shell.json("audit", "verify")
     assert (proof["intact"], proof["events"], proof["unsealed"], proof["first_broken"]) == (True, 2, 0, None)

@@ -9,7 +9,7 @@ import {followRequest, requestLine} from "./requests.js";
 
 export const REMOVALS = ["deregister_table", "drop_namespace"];
 
-const decide = (row, action, comment) => send("POST", `/api/v1/plans/${row.digest}/${action}`, {comment: comment || null}, row.guarded || row.digest);
+const decide = (row, action, comment) => send("POST", `/api/v1/plans/${row.digest}/${action}`, {comment: comment || null}, row.if_match);
 
 /**
  * The changes that were not carried out.
