@@ -50,18 +50,21 @@ class LocationRules:
     ``pattern`` must match the complete location of a new table; None accepts any. ``exclusive_in`` names the server in which each
     location belongs to one table; None if several tables may have one. Catalogs of the same server have the same name.
     ``directory`` is a location: tables are declared only below it, and a table ``x`` without namespace only as its subdirectory
-    ``x.lance`` or ``x``. None if tables may be anywhere.
+    ``x.lance`` or ``x``. None if tables may be anywhere. ``obstacle`` is why the server accepts no location at all.
     """
 
     pattern: str | None = None
     exclusive_in: str | None = None
     directory: str | None = None
+    obstacle: str | None = None
 
     def allows(self, location: str) -> bool:
         return self.pattern is None or re.fullmatch(self.pattern, location) is not None
 
     def find_obstacle(self, path: Path, location: str) -> str | None:
         """Return why no table with this path and location can be declared, and what to do. None if it can."""
+        if self.obstacle is not None:
+            return self.obstacle
         if not self.allows(location):
             return f"the target does not accept the characters of the location {location!r}"
         if self.directory is None:

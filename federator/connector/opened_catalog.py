@@ -79,6 +79,10 @@ class OpenedCatalog(Catalog):
         with self._measure("declare_table", record.path, writes=True):
             return self._inner.declare_table(record)
 
+    def find_declaration_obstacle(self) -> str | None:
+        with translate_native_errors(self.source):
+            return self._inner.find_declaration_obstacle()
+
     def remove_unfinished(self, path: Path, op_id: str) -> bool:
         with self._measure("remove_unfinished", path, writes=True):
             return self._inner.remove_unfinished(path, op_id)

@@ -148,6 +148,13 @@ class Catalog(ABC):
         """
         raise Unsupported(f"{self.source}: this catalog cannot declare tables")
 
+    def find_declaration_obstacle(self) -> str | None:
+        """Return why the server accepts no declaration at all, and what to do. None if no reason is known.
+
+        Plans call this once. Override it if the settings do not show it (``Capabilities.writes_tables``).
+        """
+        return None
+
     def remove_unfinished(self, path: Path, op_id: str) -> bool:
         """Remove the entry that an interrupted ``declare_table`` of this operation left. Return False if there is none.
 

@@ -91,6 +91,8 @@ def _plan_target(context: RunContext, declare_spec: DeclareSpec, target: str) ->
     if not capabilities.writes_tables:
         raise Unsupported(f"{target}: this catalog cannot declare tables")
     with open_catalog(spec) as catalog:
+        if obstacle := catalog.find_declaration_obstacle():
+            raise Unsupported(f"{target}: {obstacle}")
         candidates = list(_build_candidates(context, declare_spec, target, catalog, capabilities))
     with context.index.read() as connection:
         revision = records.published_revision(connection, target)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from federator.apply.source_identity import opened_as_known
-from federator.connector import Catalog, Internal
+from federator.connector import Catalog, CatalogError, Internal
 from federator.model import ROOT, Coverage, Path, canonical_json, path_key
 from federator.model.audit_kinds import AuditKind
 from federator.model.notices import Notice, NoticeEvent
@@ -121,6 +121,10 @@ def mirror_context(context: RunContext, rule: MirrorRule) -> MirrorContext:
     shortest = ("-",) * (target.min_depth + 1)
     with open_catalog(context.source_spec(rule.target)) as catalog:
         target_prefix = catalog.canonical_path(shortest)[: -len(shortest)]
+        # A target that does not respond is no obstacle for a plan: apply finds out.
+        with suppress(CatalogError):
+            obstacle = catalog.find_declaration_obstacle()
+            target = replace(target, locations=replace(target.locations, obstacle=obstacle))
     return MirrorContext.from_rule(
         rule, context.settings.instance.id or "", origin, target, target_prefix, context.settings.mirror_rules.values()
     )

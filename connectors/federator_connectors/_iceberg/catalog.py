@@ -34,6 +34,8 @@ from federator_connectors._iceberg.settings import REFUSED_NAMES, IcebergSetting
 from federator_connectors._locations import require_location
 
 _FOREIGN_TABLE = "an Iceberg table, not a Lance table"
+_OTHER_CATALOG = "choose a catalog that stores locations"
+_NESSIE_OBSTACLE = "is Nessie, which assigns the locations of tables and keeps its metadata inside them"
 
 
 class IcebergCatalog(NamespaceCatalog):
@@ -112,6 +114,10 @@ class IcebergCatalog(NamespaceCatalog):
         """
         desired = replace(record, location=record.location or self.default_location(record.path))
         request = records.build_create_request(desired)
+        if self._client.is_nessie(record.path[0]):
+            raise Unsupported(
+                f"{self.source}: {record.key} was not declared, because the server {_NESSIE_OBSTACLE}", hint=_OTHER_CATALOG
+            )
         # Iceberg's own server creates a table in a namespace that does not exist.
         self.describe_namespace(record.path[:-1])
         self._check_name(record.path, self._client.get_table)
@@ -130,12 +136,16 @@ class IcebergCatalog(NamespaceCatalog):
 
         The server compares only the table's UUID, so a change between the last read and the commit is overwritten.
         """
+        if before.canonical != after.canonical and self._client.is_nessie(before.path[0]):
+            raise Unsupported(
+                f"{self.source}: {before.key} keeps its location, because the server {_NESSIE_OBSTACLE}", hint=_OTHER_CATALOG
+            )
         table = self._require_lance(before.path)
         current = records.table_record(self.source, before.path, table)
         updates = records.build_updates(table, current, after)
         check_table(current, before, confirm)
         self._client.commit(before.path, current.native_id or "", updates)
-        return self.describe_table(before.path)
+        return require_location(self.describe_table(before.path), after)
 
     def deregister_table(self, expected: TableRecord, *, confirm: Confirm = unconditional) -> None:
         """Remove the companion of a table that is unchanged since ``expected``, and check that the data is still there.
@@ -186,6 +196,11 @@ class IcebergCatalog(NamespaceCatalog):
                 f"{self.source}: another table was created at {before.key} meanwhile, and has the name {renamed.key} now"
             )
         return renamed
+
+    def find_declaration_obstacle(self) -> str | None:
+        """Read the first configured warehouse. None if none is configured: then ``declare_table`` refuses."""
+        warehouses = self._settings.warehouses or ()
+        return f"the server {_NESSIE_OBSTACLE}: {_OTHER_CATALOG}" if any(map(self._client.is_nessie, warehouses[:1])) else None
 
     def ping(self) -> str:
         """Read the configured warehouses. Raise NamespaceNotFound for one that does not exist, Unsupported if none is configured."""

@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from federator.connector import (
+    ConcurrentModification,
     Internal,
     NamespaceAlreadyExists,
+    NamespaceNotEmpty,
     NamespaceNotFound,
     TableAlreadyExists,
     TableNotFound,
@@ -26,7 +28,7 @@ from federator.connector.shapes import NAME, TEXTS, Shape, maybe
 from federator.model import Path, path_key
 from federator_connectors._http.client import HttpClient
 from federator_connectors._iceberg.authentication import build_authentication, build_signature
-from federator_connectors._iceberg.errors import error_for_config, error_for_response
+from federator_connectors._iceberg.errors import error_for_config, error_for_conflict, error_for_response
 from federator_connectors._iceberg.namespaces import NamespaceClient, Native
 from federator_connectors._iceberg.settings import IcebergSettings
 from federator_connectors._polaris.errors import translate_table_errors
@@ -54,6 +56,7 @@ class Warehouse:
     separator: str
     has_views: bool
     can_rename: bool
+    is_nessie: bool
 
 
 @dataclass(frozen=True)
@@ -103,17 +106,33 @@ class IcebergClient(NamespaceClient):
         prefix, separator = values.get("prefix"), values.get("namespace-separator") or "%1F"
         if not (prefix is None or (isinstance(prefix, str) and _PREFIX.fullmatch(prefix))) or not isinstance(separator, str):
             raise Internal(f"{response.operation}: the server's prefix or namespace separator cannot be used")
-        # By Iceberg's specification, a server that lists no endpoints can rename tables and has no views.
-        endpoints = fields.get("endpoints") or (_RENAME,)
+        is_nessie = values.get("nessie.is-nessie-catalog") == "true"
+        # By Iceberg's specification, a server that lists no endpoints can rename tables and has no views; Nessie has them.
+        endpoints = fields.get("endpoints") or (_RENAME, *([_LOAD_VIEW] if is_nessie else []))
         warehouse = self._warehouses[name] = Warehouse(
-            prefix and prefix.strip("/"), unquote(separator), _LOAD_VIEW in endpoints, _RENAME in endpoints
+            prefix and prefix.strip("/"), unquote(separator), _LOAD_VIEW in endpoints, _RENAME in endpoints, is_nessie
         )
         return warehouse
+
+    def is_nessie(self, warehouse: str) -> bool:
+        """Return whether a warehouse is on Nessie, which differs from Iceberg's specification. Raise NamespaceNotFound."""
+        return self._warehouse(warehouse).is_nessie
+
+    def list_namespaces(self, parent: Path) -> list[str]:
+        names = super().list_namespaces(parent)
+        self._check_listing(parent, names)
+        return names
+
+    def drop_namespace(self, path: Path) -> None:
+        url, about = self._namespace_url(path), f"dropping the namespace {path_key(path)}"
+        self._http.send("DELETE", url, about=about, error_of=error_for_conflict(NamespaceNotEmpty)).require_no_body()
 
     def list_tables(self, namespace: Path) -> list[str]:
         """Return the names of all Iceberg tables, Lance or not, without duplicates. Raise NamespaceNotFound."""
         about = f"listing the tables of {path_key(namespace)}"
-        return self._list_identifiers(f"{self._namespace_url(namespace)}/tables", namespace, about)
+        names = self._list_identifiers(f"{self._namespace_url(namespace)}/tables", namespace, about)
+        self._check_listing(namespace, names)
+        return names
 
     def get_table(self, path: Path) -> IcebergTable:
         """Return a table. Raise TableNotFound, also if its namespace or warehouse does not exist, or if the name is a view's."""
@@ -147,7 +166,8 @@ class IcebergClient(NamespaceClient):
         body = {"requirements": [{"type": "assert-table-uuid", "uuid": uuid}], "updates": list(updates)}
         with translate_table_errors(missing=TableNotFound):
             about = f"altering the table {path_key(path)}"
-            self._http.send("POST", self._table_url(path), body=body, about=about).require_shape(_TABLE)
+            conflict = error_for_conflict(ConcurrentModification)
+            self._http.send("POST", self._table_url(path), body=body, about=about, error_of=conflict).require_shape(_TABLE)
 
     def rename_table(self, path: Path, new_path: Path) -> None:
         """Rename a table within its warehouse. Raise TableNotFound, NamespaceNotFound, TableAlreadyExists or Unsupported."""
@@ -171,6 +191,11 @@ class IcebergClient(NamespaceClient):
 
     def _warehouse(self, name: str) -> Warehouse:
         return self._warehouses.get(name) or self.read_warehouse(name)
+
+    def _check_listing(self, namespace: Path, names: list[str]) -> None:
+        """Raise NamespaceNotFound if the namespace does not exist: Nessie lists it, as an empty one."""
+        if not names and len(namespace) > 1 and self.is_nessie(namespace[0]):
+            self.get_namespace(namespace)
 
     def _base(self, catalog: str) -> str:
         prefix = self._warehouse(catalog).prefix

@@ -6,7 +6,7 @@ Polaris answers in the same format, with the Java exception in ``error.type``: o
 from __future__ import annotations
 
 from federator.connector import CatalogError, NamespaceNotFound, TableNotFound, Unauthenticated
-from federator_connectors._http.response import HttpResponse, build_error, error_for_status
+from federator_connectors._http.response import ErrorOf, HttpResponse, build_error, error_for_status
 from federator_connectors._polaris import errors as polaris
 
 
@@ -21,13 +21,26 @@ def error_for_response(response: HttpResponse) -> CatalogError:
     return polaris.error_for_response(response)
 
 
+def error_for_conflict(kind: type[CatalogError]) -> ErrorOf:
+    """Return the mapping of a call in which a conflict without a type has one meaning. Nessie's conflicts have no type."""
+
+    def error_of(response: HttpResponse) -> CatalogError:
+        fields = _error_fields(response)
+        if response.status == 409 and fields.get("message") and not fields.get("type"):
+            return build_error(kind, response, str(fields["message"]))
+        return error_for_response(response)
+
+    return error_of
+
+
 def error_for_config(response: HttpResponse) -> CatalogError:
     """Return the CatalogError for a refused ``/v1/config``. Servers have different types for a warehouse that does not exist."""
     fields = _error_fields(response)
     if response.status == 404 and fields.get("type") and fields.get("message"):
         return build_error(NamespaceNotFound, response, str(fields["message"]))
     error = error_for_response(response)
-    if response.status in (400, 404):
+    # Nessie has 500 for a warehouse that does not exist. That is no evidence: a server that fails has it, too.
+    if response.status in (400, 404, 500):
         error.hint = "check iceberg.endpoint, the URL before /v1, and iceberg.warehouses"
     return error
 

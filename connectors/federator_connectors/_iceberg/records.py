@@ -15,6 +15,8 @@ _COMMENT = "comment"
 METADATA_PATH = "write.metadata.path"
 #: properties that belong to the companion, not to the Lance table: the second one is added by Iceberg's library
 _COMPANION = frozenset({TABLE_TYPE_KEY, METADATA_PATH, "write.parquet.compression-codec"})
+# Nessie adds the newest commit of its branch to each table that it returns.
+_NESSIE_PREFIX = "nessie."
 #: the directory beside tables that has the metadata of their companions
 _METADATA_DIRECTORY = "_iceberg"
 _UNUSABLE = frozenset({_METADATA_DIRECTORY, ".", ".."})
@@ -33,7 +35,7 @@ def is_lance(table: IcebergTable) -> bool:
 
 def table_record(source: str, path: Path, table: IcebergTable) -> TableRecord:
     """Return the record of a companion. Its doc is the property ``comment``, its native id the UUID of the Iceberg table."""
-    properties = {key: value for key, value in table.properties.items() if key not in _COMPANION}
+    properties = {key: value for key, value in table.properties.items() if not _is_companions(key)}
     doc = properties.pop(_COMMENT, None)
     return TableRecord(
         source, path, table.metadata["location"], properties, doc=doc, native_id=table.metadata.get("table-uuid") or None
@@ -42,7 +44,7 @@ def table_record(source: str, path: Path, table: IcebergTable) -> TableRecord:
 
 def build_create_request(record: TableRecord) -> dict[str, Any]:
     """Build the CreateTableRequest of a companion: one column that is never read. Raise InvalidInput."""
-    return {"name": record.path[-1], "location": record.location, "schema": _SCHEMA, "properties": _native_properties(record)}
+    return _build_request(record.path[-1], record.location or "", _native_properties(record))
 
 
 def build_test_request(name: str, location: str, metadata_path: str | None) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def build_test_request(name: str, location: str, metadata_path: str | None) -> d
     properties = {_DROP_TEST_MARKER: "true", _COMMENT: _DROP_TEST_COMMENT}
     if metadata_path is not None:
         properties[METADATA_PATH] = metadata_path
-    return {"name": name, "location": location, "schema": _SCHEMA, "properties": properties}
+    return _build_request(name, location, properties)
 
 
 def is_drop_test(table: IcebergTable) -> bool:
@@ -67,7 +69,7 @@ def build_updates(table: IcebergTable, before: TableRecord, after: TableRecord) 
     """Build the updates of a commit that makes ``before`` to ``after``. Properties of the companion are kept. Raise InvalidInput."""
     old, new = table.properties, _native_properties(after)
     changed = {key: value for key, value in new.items() if old.get(key) != value}
-    removed = sorted(key for key in old if key not in new and key not in _COMPANION)
+    removed = sorted(key for key in old if key not in new and not _is_companions(key))
     updates: list[dict[str, Any]] = []
     if before.canonical != after.canonical:
         updates.append({"action": "set-location", "location": after.location})
@@ -92,6 +94,16 @@ def metadata_directory(location: str) -> str:
     if not separator or parent.endswith(":/"):
         raise InvalidInput(f"{location}: an Iceberg catalog needs a directory beside the table for its metadata files")
     return f"{parent}/{_METADATA_DIRECTORY}/{name.removesuffix('.lance')}"
+
+
+def _build_request(name: str, location: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    # Nessie requires ``stage-create``, which is optional in Iceberg's specification.
+    return {"name": name, "location": location, "schema": _SCHEMA, "properties": properties, "stage-create": False}
+
+
+def _is_companions(key: str) -> bool:
+    """Return whether a property belongs to the companion, not to the Lance table."""
+    return key in _COMPANION or key.startswith(_NESSIE_PREFIX)
 
 
 def _native_properties(record: TableRecord) -> Mapping[str, str]:
