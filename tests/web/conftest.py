@@ -189,6 +189,9 @@ def open_context(service: Service, browser: Browser, **options: Any) -> Iterator
         page.goto(f"/ui/{address}")
         return page
 
-    yield open_address
-    context.close()
+    try:
+        yield open_address
+    finally:
+        # Also after a failure: the end of the service waits for the page's connections.
+        context.close()
     assert complaints == []

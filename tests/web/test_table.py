@@ -202,29 +202,27 @@ def test_what_is_stored_is_read_from_the_table_itself(open_page: OpenPage) -> No
 
 def test_a_table_that_cannot_be_opened_says_so(stored: Service, browser: Browser) -> None:
     # The failed requests are errors of the console, so this context does not watch it.
-    context = browser.new_context(base_url=stored.url)
-    page = context.new_page()
-    page.goto(f"/ui/{_address('mem', 'sales', 'absent', tab='versions')}")
-    region = page.get_by_role("region", name="Versions")
-    expect(region.get_by_role("alert")).to_contain_text("absent")
-    expect(region.get_by_role("button", name="Read again")).to_be_visible()
-    context.close()
+    with browser.new_context(base_url=stored.url) as context:
+        page = context.new_page()
+        page.goto(f"/ui/{_address('mem', 'sales', 'absent', tab='versions')}")
+        region = page.get_by_role("region", name="Versions")
+        expect(region.get_by_role("alert")).to_contain_text("absent")
+        expect(region.get_by_role("button", name="Read again")).to_be_visible()
 
 
 def test_reading_can_be_stopped_and_begun_again(stored: Service, browser: Browser) -> None:
-    context = browser.new_context(base_url=stored.url)
-    page = context.new_page()
-    waiting: list[Any] = []
-    page.route("**/v1/table/*/version/list*", lambda route: waiting.append(route))
-    page.goto(f"/ui/{_address('lake', 'orders', tab='versions')}")
-    expect(page.get_by_role("table", name="Tags")).to_be_visible()
-    page.get_by_role("button", name="Stop reading").click()
-    region = page.get_by_role("region", name="Versions")
-    expect(region).to_contain_text("Reading was stopped")
-    page.unroute("**/v1/table/*/version/list*")
-    region.get_by_role("button", name="Read again").click()
-    expect(page.get_by_role("table", name="Versions").locator("tbody tr")).to_have_count(4)
-    context.close()
+    with browser.new_context(base_url=stored.url) as context:
+        page = context.new_page()
+        waiting: list[Any] = []
+        page.route("**/v1/table/*/version/list*", lambda route: waiting.append(route))
+        page.goto(f"/ui/{_address('lake', 'orders', tab='versions')}")
+        expect(page.get_by_role("table", name="Tags")).to_be_visible()
+        page.get_by_role("button", name="Stop reading").click()
+        region = page.get_by_role("region", name="Versions")
+        expect(region).to_contain_text("Reading was stopped")
+        page.unroute("**/v1/table/*/version/list*")
+        region.get_by_role("button", name="Read again").click()
+        expect(page.get_by_role("table", name="Versions").locator("tbody tr")).to_have_count(4)
 
 
 def test_the_code_of_the_page_opens_the_table(open_page: OpenPage, stored: Service) -> None:

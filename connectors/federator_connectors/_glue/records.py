@@ -27,8 +27,8 @@ def table_kind(table: Native) -> Kind | None:
     parameters = table.get("Parameters") or {}
     if str(parameters.get(TABLE_TYPE_KEY, "")).lower() != LANCE:
         return None
-    is_untyped = not table.get("TableType") and str(parameters.get("managed_by", "")).lower() == "storage"
-    return Kind.TABLE if is_untyped or table.get("TableType") == EXTERNAL_TABLE else Kind.MANAGED_TABLE
+    is_storage_managed = not table.get("TableType") and str(parameters.get("managed_by", "")).lower() == "storage"
+    return Kind.TABLE if is_storage_managed or table.get("TableType") == EXTERNAL_TABLE else Kind.MANAGED_TABLE
 
 
 def table_record(source: str, database: Path, table: Native, kind: Kind = Kind.TABLE) -> TableRecord:
