@@ -75,7 +75,18 @@ def test_the_overview_shows_growth_and_failed_crawls(
     lake = page.get_by_role("table", name="Sources").get_by_role("row").filter(has=page.get_by_role("link", name="lake"))
     expect(lake.get_by_role("img", name="3 crawls in 30 days, 1 partial, 1 failed")).to_be_visible()
     expect(lake.get_by_role("img", name="lake: 10 20 days ago, 40 now")).to_be_visible()
-    expect(page.get_by_role("img", name="Tables: 10 20 days ago, 40 now")).to_be_visible()
+    tables = page.get_by_role("img", name="Tables: 10 20 days ago, 40 now")
+    figure = page.locator(".figures > div").filter(has=tables)
+    expect(figure).to_contain_text("+30 in 30 days")
+    # The scale of the line, and what each day has under the pointer.
+    for text in (": 10", "10 to 40", "now"):
+        expect(figure.locator(".ends")).to_contain_text(text)
+    tables.hover(position={"x": 1, "y": 5})
+    expect(page.locator(".tip-text")).to_contain_text(": 10 tables")
+    lake.get_by_role("img", name="3 crawls in 30 days, 1 partial, 1 failed").hover(position={"x": 106, "y": 5})
+    expect(page.locator(".tip-text")).to_contain_text(": 1 crawl, 1 partial")
+    page.get_by_role("heading", level=1).hover()
+    expect(page.locator(".tip-text")).to_be_hidden()
 
 
 def test_nothing_is_green_that_is_not_well(open_page: Callable[[str], Page]) -> None:
@@ -90,3 +101,11 @@ def test_nothing_is_green_that_is_not_well(open_page: Callable[[str], Page]) -> 
     expect(copy.locator(".st.ok")).to_have_count(0)
     copy.get_by_role("link", name="copy").click()
     expect(page.locator(".title .tag.warn")).to_have_text("fresh, 1 not well")
+    # Each number of the source leads to its tables, and what has drifted is below them.
+    expect(page.get_by_role("region", name="Drift below")).to_contain_text("properties differ: copy$sales$orders")
+    page.get_by_role("link", name="1 missing").click()
+    expect(page.get_by_role("region", name="Tables").get_by_role("link")).to_have_text(["parted"])
+    page.go_back()
+    page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name="Overview").click()
+    copy.get_by_role("link", name="fresh, 1 not well").click()
+    expect(page.get_by_role("region", name="Tables").get_by_role("link")).to_have_text(["parted"])

@@ -181,6 +181,16 @@ def test_the_plans_of_a_mirror_fit_beside_its_rule(open_page: OpenPage) -> None:
     expect(plans_.get_by_role("columnheader", name="Made")).to_be_visible()
     expect(plans_.get_by_role("columnheader", name="Mirror")).to_have_count(0)
     assert plans_.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
+    # Numbers of the rule have their units.
+    rule = page.get_by_role("region", name="Rule")
+    for text in (
+        "min miss interval10 min",
+        "max origin age2 s",
+        "max delete percent20 %",
+        "max changes10,000",
+        "guard window1 d",
+    ):
+        expect(rule).to_contain_text(text)
 
 
 def test_a_recent_change_has_its_whole_name_and_leads_to_what_it_is_about(open_page: OpenPage, service: Service) -> None:
@@ -203,7 +213,8 @@ def test_a_recent_change_has_its_whole_name_and_leads_to_what_it_is_about(open_p
     broken = changes.filter(has_text="state: valid → corrupt")
     expect(broken).to_contain_text(location)
     broken.get_by_role("link", name="orders.lance").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(location)
+    expect(page.get_by_role("heading", level=1)).to_have_text("orders.lance")
+    expect(page.locator("main .sub")).to_contain_text(location)
     expect(page.locator("main")).to_contain_text("no manifest of version 4")
 
 

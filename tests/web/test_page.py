@@ -203,7 +203,7 @@ def test_a_run_is_followed_while_it_goes_on(open_page: OpenPage, service: Servic
     queued = page.request.post("/api/v1/runs", data={"kind": "crawl", "sources": ["lake"]}).json()
     with service.index.write() as connection:
         requests.set_request_state(connection, queued["id"], requests.RUNNING, run_id=service.run.id)
-    expect(page.locator("#run")).to_contain_text("running")
+    expect(page.locator("main .title")).to_contain_text("running")
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
     runs.set_progress(service.index, service.run, "lake: 7 of 9 shards")
     expect(page.locator("#run")).to_contain_text("lake: 7 of 9 shards", timeout=60_000)

@@ -32,7 +32,7 @@ VIEWS = {
     "t/lake%24sales%24orders": "orders", "t/lake%24sales%24orders?tab=schema": "orders", "search?q=orders": "Search",
     "mirrors": "Mirrors", "mirrors/nightly": "nightly", "plans": "Plans", "plans/PLAN": "Plan for nightly", "runs": "Runs",
     "runs/RUN": "crawl", "drift": "Drift", "declare?location=s3%3A%2F%2Flake%2Fx.lance": "Declare a table", "datasets": "Datasets",
-    "datasets/s3%3A%2F%2Flake%2Fsales%2Forders.lance": "s3://lake", "changes": "Changes", "audit": "Audit", "reports": "Reports",
+    "datasets/s3%3A%2F%2Flake%2Fsales%2Forders.lance": "orders.lance", "changes": "Changes", "audit": "Audit", "reports": "Reports",
     "settings": "Settings",
 }  # fmt: skip
 

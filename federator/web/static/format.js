@@ -9,6 +9,12 @@ export function duration(seconds) {
   return `${Math.round(seconds / size)} ${unit}`;
 }
 
+/* A configured duration, in the largest unit that it is a whole number of. */
+export function exactDuration(seconds) {
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([size]) => seconds && seconds % Number(size) === 0) ?? [1, "s"];
+  return `${count(seconds / Number(size))} ${unit}`;
+}
+
 const age = time => duration(Math.max(0, (Date.now() - Date.parse(time)) / 1000));
 
 /* A time as its age; the exact time is in the title. `stale`: what is that old should be newer. */
@@ -40,6 +46,9 @@ export function clock(time) {
   const date = new Date(time), isToday = date.toDateString() === new Date().toDateString();
   return date.toLocaleString("en-GB", {...(isToday ? {} : {day: "numeric", month: "short"}), hour: "2-digit", minute: "2-digit"});
 }
+
+/* A date of the API, which is a day in UTC, as 24 Nov. */
+export const day = date => new Date(date).toLocaleDateString("en-GB", {day: "numeric", month: "short", timeZone: "UTC"});
 
 export const count = number => (number ?? 0).toLocaleString("en");
 

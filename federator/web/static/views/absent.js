@@ -10,5 +10,5 @@ export async function showAbsent(id, signal) {
   const changes = make("a", {class: "btn", href: `${UI}/changes?${new URLSearchParams({source, from: "-7d"})}`}, "Changes of ", name(source));
   return {nodes: [make("section", {class: "failure"}, make("h1", {tabindex: "-1", text: "Not found"}),
     empty(make("span", {role: "alert"}, "There is no table ", name(id, {mono: true})), "It was removed, or never existed.", {action: make("div", {class: "acts"}, found, changes)})),
-  why ? explanation(why) : null, why?.history.length ? panel("History", {}, events([...why.history].reverse())) : null]};
+  why ? explanation(why) : null, why?.history.length ? panel("History", {}, events([...why.history].reverse(), id)) : null]};
 }

@@ -1,11 +1,21 @@
 // Why an object exists or is absent, what each mirror would do with it next, and its history.
-import {make} from "../dom.js";
-import {ago} from "../format.js";
-import {link, panel, rows} from "../parts.js";
+import {make, name} from "../dom.js";
+import {ago, words} from "../format.js";
+import {link, panel, path, rows} from "../parts.js";
 
-export const events = list => make("ol", {class: "rows log"}, list.map(event => make("li", {}, make("span", {class: "sign mod", "aria-hidden": "true", text: "~"}),
-  make("div", {class: "what"}, make("span", {}, make("bdi", {text: event.what})), event.detail || event.mirror ? make("small", {}, make("bdi", {text: [event.mirror, event.detail].filter(Boolean).join(": ")})) : null),
-  ago(event.at, {suffix: ""}))));
+// What a crawl or verification found, and what a mirror wrote.
+const SIGNS = {appeared: ["add", "+"], declare_table: ["add", "+"], create_namespace: ["add", "+"], gone: ["del", "−"], deregister_table: ["del", "−"], drop_namespace: ["del", "−"], "verified:": ["not", "!"]};
+
+/* An event in words, with a way to its run. "declare_table ID: done" has the id of the object itself, which need not be said again, or of a copy. */
+function eventItem(event, self) {
+  const [first] = event.what.split(" ", 1), [, , target = "", outcome = ""] = /^(\S+) (.*\$.*): ([a-z_]+)$/s.exec(event.what) ?? [], valid = event.what === "verified: valid";
+  const id = target === self ? "" : target, [tone, sign] = valid ? ["add", "✓"] : SIGNS[first] ?? ["mod", "~"], detail = [event.mirror, event.detail].filter(Boolean).join(": ");
+  return make("li", {}, make("span", {class: `sign ${tone}`, "aria-hidden": "true", text: sign}), make("div", {class: "what"}, make(event.run_id ? "a" : "span", event.run_id ? {href: path("runs", event.run_id)} : {}, outcome ? `${words(first)}: ${words(outcome)}` : words(event.what)),
+    id || detail ? make("small", {}, detail ? make("bdi", {text: detail}) : null, detail && id ? " · " : null, id ? name(id) : null) : null), ago(event.at, {suffix: ""}));
+}
+
+/* Events of an object, by its id. */
+export const events = (list, id) => make("ol", {class: "rows log"}, list.map(event => eventItem(event, id)));
 
 export function explanation(why) {
   const parts = why.parts.map(part => ({state: part.reason ? "held" : part.next.startsWith("nothing") ? "ok" : "pending", title: make("bdi", {text: `${part.mirror}, ${part.role}: ${part.next}`}),

@@ -2,7 +2,7 @@
 import {get, query, send} from "../api.js";
 import {readOverview} from "../attention.js";
 import {make, name} from "../dom.js";
-import {count, words} from "../format.js";
+import {count, exactDuration, words} from "../format.js";
 import {button, copyButton, empty, freshness, link, needing, pairs, panel, staleNote} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
 import {healthState, sourcesByName, syncState} from "./mirrors.js";
@@ -12,6 +12,11 @@ import {readJobs, nextRun} from "./sources.js";
 
 /* Whether a value of the rule says anything: not an empty list, and not lists that are all empty. */
 const isSet = value => value !== null && value !== "" && (typeof value !== "object" || Object.values(value).some(isSet));
+
+// The keys of a rule that are durations, in seconds.
+const DURATIONS = ["min_miss_interval", "max_origin_age", "guard_window"];
+
+const numberOf = (field, value) => (DURATIONS.includes(field) ? exactDuration(value) : field.endsWith("_percent") ? `${value} %` : count(value));
 
 export async function show({argument: id, signal}) {
   const key = encodeURIComponent(id);
@@ -26,7 +31,7 @@ export async function show({argument: id, signal}) {
     announce(mirror.paused ? "Resumption requested" : "Pause requested. A run in progress continues.");
   }), {shape: "held"})) : null;
   const rule = Object.entries(mirror.rule).filter(([field, value]) => !["name", "origin", "target"].includes(field) && isSet(value)).map(([field, value]) =>
-    [words(field), typeof value === "boolean" ? value ? "yes" : "no" : make("code", {text: Array.isArray(value) && value.every(each => typeof each === "string") ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value)})]);
+    [words(field), typeof value === "boolean" ? value ? "yes" : "no" : typeof value === "number" ? numberOf(field, value) : make("code", {text: Array.isArray(value) && value.every(each => typeof each === "string") ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : value})]);
   return {title: `Mirror ${id}`, crumbs: [make("a", {href: "/ui/mirrors", text: "Mirrors"}), name(id)], nodes: [
     make("div", {class: "title"}, make("h1", {tabindex: "-1"}, name(id)), syncState(mirror), healthState(mirror, sourcesByName(overview)), make("div", {class: "acts"}, start("plan", "Plan"), start("sync", "Sync", "main"), pause)),
     make("div", {class: "sub"}, make("span", {}, link("t", mirror.from), " → ", link("t", mirror.to))), staleNote(mirror.freshness),

@@ -67,12 +67,17 @@ export async function childrenPanel(id, signal, sort = "") {
 const incomplete = entry => (entry && [entry.presence, entry.detail].some(each => ["failed", "skipped"].includes(each))
   ? note("warn", make("strong", {text: "Not read completely: "}), entry.presence_reason || entry.detail_reason || "the last crawl gave no reason", ". Nothing in it is treated as absent because of that.") : null);
 
+/* Open drift at or below an object; null if there is none, or it is not known. */
+export const driftBelow = async (id, signal) => {
+  const page = await find(query("/api/v1/drift", {below: id, limit: 20}), signal);
+  return page?.drift.length ? panel("Drift below", {note: page.next ? "the first 20" : count(page.drift.length)}, driftRows(page.drift)) : null;
+};
+
 export async function showNamespace(id, given, signal) {
   const source = id.split("$")[0], isPast = asOf() !== null;
-  const [{page, element}, drift, coverage] = await Promise.all([childrenPanel(id, signal, given.get("sort") ?? ""), isPast ? null : find(query("/api/v1/drift", {below: id, limit: 20}), signal),
+  const [{page, element}, drift, coverage] = await Promise.all([childrenPanel(id, signal, given.get("sort") ?? ""), isPast ? null : driftBelow(id, signal),
     isPast ? null : find(query(`/api/v1/sources/${encodeURIComponent(source)}/coverage`, {short: true, limit: 1000}), signal)]);
   const entry = coverage?.namespaces.find(each => each.namespace === id);
   return {nodes: [heading("namespace", id, isPast ? null : make("div", {class: "acts"}, crawlButton(`Crawl ${source}`, {sources: [source]}))), make("div", {class: "sub"}, make("span", {}, name(id, {mono: true}), copyButton(id, "id"))),
-    page.freshness ? staleNote([page.freshness]) : null, incomplete(entry), element,
-    drift?.drift.length ? panel("Drift below", {note: drift.next ? "the first 20" : count(drift.drift.length)}, driftRows(drift.drift)) : null, page.freshness ? freshness([page.freshness]) : null]};
+    page.freshness ? staleNote([page.freshness]) : null, incomplete(entry), element, drift, page.freshness ? freshness([page.freshness]) : null]};
 }

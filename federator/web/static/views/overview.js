@@ -1,27 +1,27 @@
 // The overview: what needs attention, how well each source is, what changed lately.
-import {attentionRow, isFresh, readOverview} from "../attention.js";
+import {attentionRow, readOverview} from "../attention.js";
 import {find, get} from "../api.js";
-import {bar, barKey, crawlStrip, growth, sumByDay, tablesByDay} from "../charts.js";
-import {make} from "../dom.js";
-import {ago, count, plural, state} from "../format.js";
-import {crawledAgo, empty, link, panel, rows, table} from "../parts.js";
+import {bar, barKey, breakdown, crawlStrip, grownBy, growth, sumByDay, tablesByDay} from "../charts.js";
+import {make, name} from "../dom.js";
+import {ago, count, plural} from "../format.js";
+import {crawledAgo, empty, link, panel, rows, table, UI} from "../parts.js";
 import {changeRow} from "./changes.js";
-import {crawlButton, nextRun, sourceState} from "./sources.js";
+import {crawlButton, nextRun, stateCell} from "./sources.js";
 
 const KINDS = [["plan", "Plans"], ["source", "Sources"], ["tables", "Tables"], ["drift", "Drift"]];
-const SOURCES = [["Source"], ["Kind", "drop"], ["State", "full"], ["Crawled"], ["30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Growth", "growth drop"], ["Not read", "n"], ["Next crawl"]];
+const SOURCES = [["Source"], ["Kind", "drop"], ["State", "full"], ["Crawled"], ["Crawls, 30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Tables, 30 days", "growth drop"], ["Next crawl"]];
 
 function figure(title, value, detail, graph) {
   return make("div", {}, make("dt", {text: title}), make("dd", {}, value, detail ? make("small", {}, detail) : null), graph ? make("dd", {class: "fig"}, graph) : null);
 }
 
 function figures(overview, series) {
-  const {valid = 0} = overview.states, oldest = overview.sources.map(source => source.freshness.crawled_at).filter(Boolean).sort()[0];
-  const open = Object.values(overview.drift).reduce((sum, number) => sum + number, 0), fresh = overview.sources.filter(isFresh).length;
-  return make("dl", {class: "figures"}, figure("Tables", count(overview.tables), plural(overview.sources.length, "source"), series.size ? growth(sumByDay([...series.values()].map(tablesByDay)), "Tables") : null),
-    figure("Valid tables", overview.tables ? `${(Math.floor(1000 * valid / overview.tables) / 10).toFixed(1)} %` : "none", count(valid), bar(overview.states)),
-    figure("Open drift", count(open), overview.drift.high ? make("span", {class: "tone-bad", text: `${count(overview.drift.high)} high`}) : null, open ? bar(overview.drift) : null),
-    figure("Oldest crawl", oldest ? ago(oldest) : "never", `${fresh} of ${overview.sources.length} fresh`));
+  const {valid = 0} = overview.states, [oldest] = overview.sources.map(source => source.freshness).filter(fresh => fresh.crawled_at).sort((a, b) => (a.crawled_at < b.crawled_at ? -1 : 1));
+  const open = Object.values(overview.drift).reduce((sum, number) => sum + number, 0), byDay = sumByDay([...series.values()].map(tablesByDay)), grown = grownBy(byDay);
+  return make("dl", {class: "figures"}, figure("Tables", count(overview.tables), grown && `${grown} in 30 days`, growth(byDay, "Tables", {axis: true})),
+    figure("Valid tables", overview.tables ? `${(Math.floor(1000 * valid / overview.tables) / 10).toFixed(1)} %` : "none", overview.tables ? `${count(valid)} of ${count(overview.tables)}` : null, [bar(overview.states), breakdown(overview.states, state => `${UI}/search?${new URLSearchParams({q: `state:${state}`})}`)]),
+    figure("Open drift", count(open), null, open ? [bar(overview.drift), breakdown(overview.drift, severity => `${UI}/drift?severity=${severity}`)] : null),
+    figure("Oldest crawl", oldest ? ago(oldest.crawled_at) : "never", oldest && name(oldest.source)));
 }
 
 const nothing = snoozed => (snoozed ? empty("Nothing else needs attention", "What you snoozed is below. It returns when it changes, or when its time is over.")
@@ -41,15 +41,21 @@ function attention(overview) {
     snoozed.length ? make("details", {id: "snoozed"}, make("summary", {class: "pad", text: `${count(snoozed.length)} snoozed`}), rows(snoozed.map(attentionRow))) : null);
 }
 
+/* The line of a source, and by how much it grew; null as for `growth`. */
+function grownCell(values, source) {
+  const chart = growth(values, source);
+  return chart && make("span", {class: "grown"}, chart, make("small", {class: "q", text: grownBy(values)}));
+}
+
 const cellsOf = series => source => {
   const days = series.get(source.name);
-  return [link("t", source.name), source.impl, sourceState(source), crawledAgo(source.freshness, source.overdue_since), days ? crawlStrip(days) : null, bar(source.states), count(source.tables),
-    days ? growth(tablesByDay(days), source.name) : null, source.failed_namespaces ? state("partial", {text: count(source.failed_namespaces)}) : "0", nextRun(source.schedule, source.job)];
+  return [link("t", source.name), source.impl, stateCell(source), crawledAgo(source.freshness, source.overdue_since), days ? crawlStrip(days) : null, bar(source.states), count(source.tables),
+    days ? grownCell(tablesByDay(days), source.name) : null, nextRun(source.schedule, source.job)];
 };
 
 /* All sources. A column for growth is there only when there is a past. */
 function sourcesTable(sources, series) {
-  const cells = sources.map(cellsOf(series)), at = SOURCES.findIndex(([title]) => title === "Growth"), hasPast = cells.some(each => each[at]);
+  const cells = sources.map(cellsOf(series)), at = SOURCES.findIndex(([title]) => title === "Tables, 30 days"), hasPast = cells.some(each => each[at]);
   const shown = list => (hasPast ? list : list.filter((_, nth) => nth !== at));
   return table(shown(SOURCES), cells.map(shown), "Sources");
 }
@@ -63,7 +69,7 @@ export async function show({signal}) {
   const recent = changes?.differences ?? [];
   return {title: "Overview", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Overview"}), make("p", {class: "q", text: `${plural(overview.tables, "table")} in ${plural(overview.sources.length, "source")}`}),
     make("div", {class: "acts"}, crawlButton("Crawl all sources"))), figures(overview, series),
-  make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "one day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
+  make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "of the last day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
     recent.length ? make("ol", {class: "rows log"}, recent.map(item => changeRow(item))) : empty("No change in the last day"))),
   panel("Sources", {more: barKey()}, overview.sources.length ? sourcesTable(overview.sources, series) : empty("No source is configured", "Add one with: federator init"))]};
 }

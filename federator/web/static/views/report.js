@@ -31,7 +31,7 @@ function list(section) {
   const largest = Math.max(1, ...section.rows.map(row => row[1] ?? 0));
   // The bar repeats the number beside it.
   const share = row => makeSvg("svg", {class: "share", "aria-hidden": "true"}, makeSvg("rect", {class: "f-accent", height: "100%", width: `${(100 * (row[1] ?? 0) / largest).toFixed(1)}%`}));
-  return table([...columns.slice(0, 2), ["", "long"], ...columns.slice(2)], rows.map((cells, at) => [...cells.slice(0, 2), share(section.rows[at]), ...cells.slice(2)]), section.title);
+  return table([...columns.slice(0, 2), ["Share", "long"], ...columns.slice(2)], rows.map((cells, at) => [...cells.slice(0, 2), share(section.rows[at]), ...cells.slice(2)]), section.title);
 }
 
 const WIDTH = 640, HEIGHT = 160;

@@ -1,8 +1,8 @@
 // One run, followed while it is active.
 import {find, follow, get, send} from "../api.js";
 import {make, makeSvg, name} from "../dom.js";
-import {ago, count, counted, duration, state, toneOf, words} from "../format.js";
-import {button, empty, figures, freshness, needing, note, panel, table} from "../parts.js";
+import {ago, count, counted, duration, plural, state, toneOf, words} from "../format.js";
+import {button, empty, figures, freshness, link, needing, note, panel, table} from "../parts.js";
 import {announce, attempt} from "../router.js";
 import {planLink} from "./plans.js";
 import {took} from "./runs.js";
@@ -10,7 +10,7 @@ import {took} from "./runs.js";
 const SOURCES = [["Source"], ["State"], ["Tables", "n"], ["Added", "n"], ["Changed", "n"], ["Removed", "n"], ["Not read", "n"], ["Note", "long"]];
 const CHANGES = [["Action"], ["Target", "name"], ["State"], ["Detail", "long"]];
 
-const change = line => [words(line.action), name(line.target_path ? `${line.target_source}$${line.target_path}` : line.target_source, {mono: true}), state(line.state), line.message];
+const change = line => [words(line.action), link("t", line.target_path ? `${line.target_source}$${line.target_path}` : line.target_source), state(line.state), line.message];
 
 const STAGES = [["Stage"], ["Of", "name"], ["State"], ["Time", "time drop"], ["Took", "n"], ["Calls", "n"], ["Errors", "n"], ["Detail", "long"]];
 
@@ -41,13 +41,13 @@ function stagePanel(run, usual) {
 }
 
 function content(run, usual) {
-  const sources = run.sources.map(part => [make("bdi", {text: part.source}), state(part.state), count(part.tables), count(part.added), count(part.changed), count(part.removed),
-    count(part.failed_namespaces), part.message]);
+  const sources = run.sources.map(part => [link("t", part.source), state(part.state), count(part.tables), count(part.added), count(part.changed), count(part.removed),
+    part.failed_namespaces ? plural(part.failed_namespaces, "namespace") : "nothing", part.message]), shown = run.sources.some(part => part.message) ? SOURCES : SOURCES.slice(0, -1);
   const writes = run.writes && Object.keys(run.writes).length ? counted(run.writes) : null;
   return [run.error ? note("bad", make("strong", {text: "Error: "}), run.error) : null,
-    figures([["State", state(run.state)], ["By", make("span", {}, name(run.actor), make("small", {text: ` ${run.trigger}`}))], ["Started", ago(run.started_at)], ["Took", took(run)], ["Writes", writes]]),
+    figures([["By", make("span", {}, name(run.actor), make("small", {text: ` ${run.trigger}`}))], ["Started", ago(run.started_at)], ["Took", took(run)], ["Writes", writes]]),
     run.progress && !run.stages.length ? make("pre", {text: run.progress, tabindex: "0"}) : null, stagePanel(run, usual),
-    sources.length ? panel("Sources", {}, table(SOURCES, sources, "Sources of the run")) : null, freshness(run.freshness)].filter(part => part !== null);
+    sources.length ? panel("Sources", {}, table(shown, sources.map(each => each.slice(0, shown.length)), "Sources of the run")) : null].filter(part => part !== null);
 }
 
 /* Say what a cancellation does before it is requested. */
@@ -96,6 +96,6 @@ export async function show({argument: id, signal}) {
   };
   const after = () => { watch().catch(error => { if (error.name !== "AbortError") announce(`The progress of the run cannot be followed: ${error.message}`, "bad"); }); };
   return {title: `Run ${id}`, crumbs: [make("a", {href: "/ui/runs", text: "Runs"}), name(id)], after,
-    nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, `${words(run.kind)} `, name(id, {mono: true})), badge, make("div", {class: "acts"}, cancel)), into, writes,
+    nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, `${words(run.kind)} `, name(id, {mono: true})), badge, make("div", {class: "acts"}, cancel)), into, writes, freshness(run.freshness),
       run.sources.length || run.state === "running" ? null : empty("No source was read", null)]};
 }

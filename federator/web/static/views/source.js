@@ -1,14 +1,14 @@
 // One source: its freshness, the namespaces that were not read completely, its contents.
 import {find, get} from "../api.js";
 import {readOverview} from "../attention.js";
-import {bar} from "../charts.js";
+import {bar, breakdown} from "../charts.js";
 import {make, name} from "../dom.js";
-import {ago, count, state, until, words} from "../format.js";
+import {ago, count, plural, state, until, words} from "../format.js";
 import {ageOf, crawledAgo, empty, figures, panel, pairs, path, sentences, staleNote, table} from "../parts.js";
-import {childrenPanel} from "./namespace.js";
+import {childrenPanel, driftBelow} from "./namespace.js";
 import {heading} from "./heading.js";
 import {readLatestRuns, runLink, runsPanel} from "./runs.js";
-import {attentionTo, crawlButton, nextRun, sourceState} from "./sources.js";
+import {attentionTo, crawlButton, nextRun, sourceState, tablesAddress} from "./sources.js";
 
 const COLUMNS = [["Namespace", "name"], ["Listed"], ["Described"], ["Reason", "long"]];
 
@@ -24,7 +24,7 @@ export async function showSource(id, given, signal) {
   const [source, overview] = await Promise.all([get(`/api/v1/sources/${key}`, signal), readOverview(signal)]), fresh = source.freshness;
   const health = overview.sources.find(each => each.name === id);
   const crawled = fresh.state !== "never";
-  const [coverage, children, runs] = await Promise.all([find(`/api/v1/sources/${key}/coverage?short=true`, signal), crawled ? childrenPanel(id, signal, given.get("sort") ?? "") : null, readLatestRuns(id, signal)]);
+  const [coverage, children, drift, runs] = await Promise.all([find(`/api/v1/sources/${key}/coverage?short=true`, signal), crawled ? childrenPanel(id, signal, given.get("sort") ?? "") : null, driftBelow(id, signal), readLatestRuns(id, signal)]);
   const carried = source.carried_namespaces;
   const cells = (coverage?.namespaces ?? []).map(entry => [make("a", {href: `${path("t", entry.namespace)}?kind=namespace`}, name(entry.namespace)), state(entry.presence),
     state(entry.detail), sentences(entry.presence_reason || entry.detail_reason)]);
@@ -33,9 +33,9 @@ export async function showSource(id, given, signal) {
   const acts = source.configured ? make("div", {class: "acts"}, crawlButton("Crawl", {sources: [id]}, "main"), carried ? crawlButton("Crawl in full", {sources: [id], full: true}) : null)
     : make("span", {class: "tag"}, "not configured any more");
   const numbers = figures([["Tables", [count(source.tables), ageOf(fresh)]], ["Namespaces", [count(source.namespaces), ageOf(fresh)]],
-    ["Not read", count(source.failed_namespaces)], ["Carried", count(carried)], ["Revision", count(fresh.revision)], ["Crawled", crawledAgo(fresh, health?.overdue_since)]]);
+    ["Not read", source.failed_namespaces ? plural(source.failed_namespaces, "namespace") : "nothing"], ["Revision", count(fresh.revision)], ["Crawled", crawledAgo(fresh, health?.overdue_since)]]);
   return {nodes: [heading("source", id, health ? sourceState(health, {tag: true}) : state(fresh.state, {tag: true}), acts), crawled && fresh.state !== "ok" ? staleNote([fresh], failureOf(attentionTo(overview, id), source, health?.job, runs)) : null, numbers,
-    make("div", {class: "cols"}, make("div", {class: "stack"}, incomplete, contents),
-      make("div", {class: "stack"}, runsPanel(id, runs), panel("About", {}, pairs([["Kind", source.impl], ["Tables", health ? bar(health.states) : null], ["Note", fresh.state === "ok" ? fresh.message : null], ["Changed", ago(fresh.published_at)], ["Read in full", ago(source.full_at)],
+    make("div", {class: "cols"}, make("div", {class: "stack"}, incomplete, contents, drift),
+      make("div", {class: "stack"}, runsPanel(id, runs), panel("About", {}, pairs([["Kind", source.impl], ["Tables", health ? make("div", {}, bar(health.states), breakdown(health.states, each => tablesAddress(id, each))) : null], ["Note", fresh.state === "ok" ? fresh.message : null], ["Changed", ago(fresh.published_at)], ["Read in full", ago(source.full_at)],
         ["Namespaces", fresh.state === "ok" && coverage && !cells.length && !carried ? state("complete", {text: "all were read"}) : null], ["Carried", carried ? `${count(carried)}: the change feed did not name them` : null], ["Schedule", source.schedule], ["Next crawl", nextRun(source.schedule, health?.job)]]))))]};
 }

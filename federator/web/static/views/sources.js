@@ -3,7 +3,7 @@ import {get} from "../api.js";
 import {readOverview} from "../attention.js";
 import {bar, barKey} from "../charts.js";
 import {make} from "../dom.js";
-import {ago, count, state, until} from "../format.js";
+import {ago, count, plural, state, until} from "../format.js";
 import {button, crawledAgo, empty, link, needing, panel, sentences, table, UI} from "../parts.js";
 import {attempt} from "../router.js";
 
@@ -14,6 +14,9 @@ export const crawlButton = (text, request = {}, kind = "") => needing("operator"
 }), {kind, shape: "run"}));
 
 // States of tables that are not well. A source that was read completely is not shown in green while it has such tables.
+/* The tables of a source, in one verification state or in those that are not well. */
+export const tablesAddress = (source, state) => `${UI}/search?${new URLSearchParams({q: `source:${source} ${state ? `state:${state}` : "-state:valid -state:declared_only -state:unverified"}`})}`;
+
 const POOR = ["empty", "refers_outside", "denied", "unreachable", "missing", "corrupt", "not_lance"];
 
 /* How many of its tables are not well. @param {any} source */
@@ -40,18 +43,19 @@ export const nextRun = (schedule, job) => (job?.paused ? state("paused") : job?.
 /* What needs attention about a source, if something does. */
 export const attentionTo = (overview, source) => overview.attention.find(item => item.kind === "source" && item.subject === source);
 
-/* The state of a source; if it needs attention, since when. */
-const stateSince = (source, item) => make("div", {}, sourceState(source), item?.since ? make("small", {class: "lacking"}, "since ", ago(item.since)) : null);
+/* The state of a source: where its tables are not well, a way to them; what was not read; if it needs attention, since when. */
+export const stateCell = (source, item) => make("div", {}, source.freshness.state === "ok" && !source.overdue_since && brokenTables(source) ? make("a", {href: tablesAddress(source.name)}, sourceState(source)) : sourceState(source),
+  source.failed_namespaces ? make("small", {class: "lacking", text: `${count(source.failed_namespaces)} of ${plural(source.namespaces, "namespace")} not read`}) : null, item?.since ? make("small", {class: "lacking"}, "since ", ago(item.since)) : null);
 
 /* What the last crawl said; if it did not go well, a way to the runs. */
 const noteOf = ({name, freshness: {message, state}}) => (message ? make("div", {}, make("p", {text: sentences(message.replace(`${name}: `, ""))}), state === "ok" ? null : make("p", {}, make("a", {href: `${UI}/runs?${new URLSearchParams({subject: name})}`, text: "Its runs"}))) : null);
 
-const COLUMNS = [["Source"], ["Kind"], ["State", "full"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Not read", "n"], ["Next crawl"], ["Note", "long"]];
+const COLUMNS = [["Source"], ["Kind"], ["State", "full"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Next crawl"], ["Note", "long"]];
 
 export async function show({signal}) {
   const overview = await readOverview(signal), {sources} = overview;
-  const cells = sources.map(source => [link("t", source.name), source.impl, stateSince(source, attentionTo(overview, source.name)), crawledAgo(source.freshness, source.overdue_since), bar(source.states), count(source.tables),
-    count(source.failed_namespaces), nextRun(source.schedule, source.job), noteOf(source)]);
+  const cells = sources.map(source => [link("t", source.name), source.impl, stateCell(source, attentionTo(overview, source.name)), crawledAgo(source.freshness, source.overdue_since), bar(source.states), count(source.tables),
+    nextRun(source.schedule, source.job), noteOf(source)]);
   // Without anything to note, there is no column for it.
   const shown = sources.some(source => source.freshness.message) ? COLUMNS.length : COLUMNS.length - 1;
   const body = sources.length ? panel("All sources", {note: count(sources.length), more: barKey()}, table(COLUMNS.slice(0, shown), cells.map(each => each.slice(0, shown)), "Sources"))

@@ -71,10 +71,10 @@ export async function showTable(found, given, signal) {
   const views = [
     {id: "overview", title: "Overview", content: () => [verified ? numbersOf(verified, dataset) : null, graphPanel(graph, why, {drift: drifted.drift, odd}), make("div", {class: "cols"}, make("div", {class: "stack"}, declarations(found, dataset, odd),
       panel("Drift", {note: drifted.drift.length ? count(drifted.drift.length) : null}, drifted.drift.length ? driftRows(drifted.drift) : empty("No drift is known", null, {state: "ok"})),
-      why.history.length ? panel("Latest changes", {}, events(newest.slice(0, 5))) : null), make("div", {class: "stack"}, verification(verified, found.unverifiable, why.verified_since), about, listed))]},
+      why.history.length ? panel("Latest changes", {}, events(newest.slice(0, 5), found.id)) : null), make("div", {class: "stack"}, verification(verified, found.unverifiable, why.verified_since), about, listed))]},
     {id: "schema", title: "Schema", badge: differing ? `${differing} differ` : null, content: () => [schemaPanel(schema)]},
     {id: "versions", title: "Versions", content: () => (versions ??= versionsPanels(found.id, signal))},
-    {id: "history", title: "History", content: () => [panel("History", {}, why.history.length ? events(newest) : empty("No change since the first crawl"))]},
+    {id: "history", title: "History", content: () => [panel("History", {}, why.history.length ? events(newest, found.id) : empty("No change since the first crawl"))]},
     {id: "explain", title: "Explain", content: () => [explanation(why)]},
     {id: "open", title: "Open in …", content: () => openPanels(found.id, signal)},
   ];
