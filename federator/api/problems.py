@@ -41,7 +41,6 @@ _FIXED_TITLES = {
     "RecreateInterrupted": "Halfway",
     "UnknownId": "State error",
 }
-STATUS = lance.STATUS
 _RETRY_SECONDS = 10
 _log = logs.get_logger(__name__)
 
@@ -148,7 +147,7 @@ def error_response(path: str, error: FederatorError, *, may_prompt: bool = True)
 def _status_and_code(error: FederatorError) -> tuple[int, int | None]:
     """Return the HTTP status and the error code of the Lance Namespace spec, if it has one."""
     if isinstance(error, CatalogError):
-        return STATUS.get(error.code, 500), error.code
+        return lance.STATUS.get(error.code, 500), error.code
     if isinstance(error, NotFound):
         return 404, None
     if isinstance(error, StateError):

@@ -25,8 +25,8 @@ def open_connection(
 ) -> socket.socket:
     """Return a connection to the first address of a host that accepts one within ``seconds``, or what is left of this thread's call.
 
-    Its timeout is what is left of this time. ``options`` are arguments of ``setsockopt``. Raise OSError: TimeoutError after this time,
-    and ``socket.gaierror`` if the name is not known.
+    Its timeout is ``seconds`` again, or what is left of the call by then. ``options`` are arguments of ``setsockopt``. Raise OSError:
+    TimeoutError after this time, and ``socket.gaierror`` if the name is not known.
     """
     expires_at = time.monotonic() + connect_timeout(seconds)
     addresses = _resolve((host, port), expires_at)

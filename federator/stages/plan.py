@@ -49,7 +49,7 @@ def plan_mirrors(context: RunContext, rules: Sequence[MirrorRule]) -> None:
 
 
 def plan_state(context: RunContext, plan: Plan) -> str:
-    """Return the state of a plan: ready, held, approved, rejected or applied. Raise StateError if the plan is not in this index."""
+    """Return the state of a plan (``PlanRecord.state``). Raise UnknownId if the plan is not in this index."""
     with context.index.read() as connection:
         return plans.get_plan(connection, plan.digest).state
 

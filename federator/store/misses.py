@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    delete,
-    exists,
-    insert,
-    select,
-)
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select
 
 from federator.planning.misses import Missed, MissUpdate, valid_misses
 from federator.store import tables as t
@@ -22,14 +16,25 @@ def list_misses(connection: Connection, source: str) -> dict[str, list[float]]:
 
     A process with an old configuration of the source may have crawled with it. Such misses are left out.
     """
+    return _valid_misses(connection, source, stored_misses(connection, source))
+
+
+def list_misses_of(connection: Connection, source: str, path: str) -> list[float]:
+    """Return the times of the misses of one table, which ``list_misses`` has among others."""
+    return _valid_misses(connection, source, stored_misses(connection, source, path)).get(path, [])
+
+
+def _valid_misses(connection: Connection, source: str, stored: Mapping[str, Missed]) -> dict[str, list[float]]:
     config = connection.execute(select(t.source.c.config_digest).where(t.source.c.name == source)).scalar()
-    return valid_misses(stored_misses(connection, source), config) if config is not None else {}
+    return valid_misses(stored, config) if config is not None else {}
 
 
-def stored_misses(connection: Connection, source: str) -> dict[str, Missed]:
-    """Return all stored misses of a source, by path, under any configuration."""
+def stored_misses(connection: Connection, source: str, path: str | None = None) -> dict[str, Missed]:
+    """Return the stored misses of a source, or of one of its tables, by path, under any configuration."""
     a = t.absence.c
     query = select(a.path, a.misses, a.config_digest).where(a.source == source)
+    if path is not None:
+        query = query.where(a.path == path)
     return {path: Missed(json.loads(misses), config) for path, misses, config in connection.execute(query)}
 
 

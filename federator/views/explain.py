@@ -24,6 +24,7 @@ from federator.runtime.text import format_utc
 from federator.settings import Settings
 from federator.store import Connection, Index, approvals, coverage, ledger, plans, records
 from federator.store.field_types import OptionalTimestamp, Timestamp
+from federator.store.misses import list_misses_of
 from federator.store.plans import PlanRecord, StoredPlan
 from federator.store.records import IndexedRecord
 from federator.views import object_history, verification_history
@@ -236,7 +237,7 @@ def _mirror_role(
         return None
     counterpart = object_id(*_end(entries[0], other)) if entries else _decided_counterpart(rule, other, decision)
     origin_path = entries[0].origin_path if entries else key
-    misses = object_history.list_misses(connection, rule.origin, origin_path) if entries else []
+    misses = list_misses_of(connection, rule.origin, origin_path) if entries else []
     reason, following = _describe_next(rule, role, path, newest, in_ledger=bool(entries))
     return MirrorRole(
         mirror=rule.name, role=role, other=counterpart, in_ledger=bool(entries), next=following, reason=reason,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -78,10 +77,3 @@ def list_writes(
     if mirrors is not None:
         query = query.where(j.mirror.in_(mirrors))
     return [ObjectWrite(**row) for row in connection.execute(query).mappings()][::-1]
-
-
-def list_misses(connection: Connection, source: str, path: str) -> list[float]:
-    """List the times of an origin's misses, in seconds since the epoch, ascending."""
-    query = select(t.absence.c.misses).where(t.absence.c.source == source, t.absence.c.path == path)
-    misses = connection.execute(query).scalar()
-    return list(json.loads(misses)) if misses else []

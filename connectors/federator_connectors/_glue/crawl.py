@@ -47,6 +47,7 @@ def plan_shards(source: str, tree: CatalogTree, clients: Clients) -> list[Shard]
         coverage = CoverageBuilder(source, node.path)
         databases = list(coverage.collect(_iter_databases(source, node, clients)))
         table_shards += consecutive_shards([database.path for database in databases], _DATABASES_PER_SHARD, node.scope)
+        # The children of the root catalog stand beside it, and are in the listing of ROOT.
         children = [] if node == tree.root else _list_child_catalogs(source, tree, node, coverage)
         waiting += [child for child, _ in children]
         rows += [*databases, *coverage.read(record for _, record in children)]

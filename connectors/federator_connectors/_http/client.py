@@ -36,14 +36,12 @@ _REPEATABLE = frozenset({"GET", "HEAD"})
 _PARTIAL_CONTENT = 206
 
 Params = Mapping[str, str | int | None]
-
-
 #: adds the headers of a signature to a request that is otherwise complete
 Sign = Callable[[requests.PreparedRequest], None]
 
 
 class WatchedAdapter(HTTPAdapter):
-    """An adapter of requests with watched connections, also through a proxy."""
+    """An adapter of requests whose connections end with the deadline of their call, also through a proxy."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
@@ -172,7 +170,7 @@ class HttpClient:
         url, seconds = f"{self._base}{path}", call_seconds(*self._timeouts, writes=writes)
         query = {key: value for key, value in (params or {}).items() if value is not None}
         try:
-            # Passed with every request, because REQUESTS_CA_BUNDLE would override a setting of the session.
+            # ``verify`` is an argument of every request, because REQUESTS_CA_BUNDLE would override a setting of the session.
             with self._borrow_session() as session, CallDeadline(f"{operation}: {self._base}", seconds):
                 response = session.request(
                     method, url, params=query, json=body, data=form, headers=headers, timeout=self._timeouts, allow_redirects=False,

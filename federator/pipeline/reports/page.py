@@ -13,10 +13,6 @@ from federator.connector import ConfigError
 from federator.pipeline.reports.sections import Report, Section
 from federator.runtime.text import format_utc
 
-_TITLES = {
-    "inventory": "Inventory", "drift": "Drift", "mirrors": "Mirrors", "freshness": "Freshness", "growth": "Growth",
-    "access": "Access",
-}  # fmt: skip
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 #: the plot area of a chart in its view box
 LEFT, TOP, WIDTH, HEIGHT = 56, 12, 640, 190
@@ -32,7 +28,7 @@ def write_page(report: Report, path: Path) -> None:
     template = files("federator.pipeline.reports").joinpath("page.html.j2").read_text(encoding="utf-8")
     environment.filters |= {"shown": format_value, "head": column_heading}
     text = environment.from_string(template).render(
-        title=_TITLES[report.kind], kind=report.kind, made_at=format_utc(report.at), version=federator.__version__, report=report,
+        title=report.kind.capitalize(), kind=report.kind, made_at=format_utc(report.at), version=federator.__version__, report=report,
         sections=[_build_section_view(section) for section in report.sections],
     )  # fmt: skip
     path.write_text(text, encoding="utf-8")
@@ -40,10 +36,14 @@ def write_page(report: Report, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SectionView:
-    """A section with the data of its chart."""
+    """A section with what its form on the page needs.
+
+    ``numeric`` says of each column whether it has numbers, ``largest`` is the value of the longest bar, and ``lines`` is the chart of
+    a section over days.
+    """
 
     section: Section
-    numbers: Sequence[bool]
+    numeric: Sequence[bool]
     largest: float = 0.0
     lines: LineChart | None = None
 
@@ -86,18 +86,18 @@ def column_heading(column: str) -> str:
 
 
 def _build_section_view(section: Section) -> SectionView:
-    numbers = [_is_number(name, [row[index] for row in section.rows]) for index, name in enumerate(section.columns)]
+    numeric = [_is_numeric(name, [row[index] for row in section.rows]) for index, name in enumerate(section.columns)]
     if section.shape == "bars":
-        return SectionView(section, numbers, max((float(row[1] or 0) for row in section.rows), default=0.0))
+        return SectionView(section, numeric, max((float(row[1] or 0) for row in section.rows), default=0.0))
     if section.shape == "lines":
-        return SectionView(section, numbers, lines=_build_line_chart(section))
-    return SectionView(section, numbers)
+        return SectionView(section, numeric, lines=_build_line_chart(section))
+    return SectionView(section, numeric)
 
 
-def _is_number(column: str, values: Sequence[Any]) -> bool:
+def _is_numeric(column: str, values: Sequence[Any]) -> bool:
     known = [value for value in values if value is not None]
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-    return numeric and not column.endswith("_at") and (bool(known) or column in ("bytes", "rows"))
+    are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+    return are_numbers and not column.endswith("_at") and (bool(known) or column in ("bytes", "rows"))
 
 
 def _build_line_chart(section: Section) -> LineChart | None:
@@ -114,10 +114,11 @@ def _build_line_chart(section: Section) -> LineChart | None:
         return round(TOP + HEIGHT * (1 - value / top), 1)
 
     lines = []
-    for name, points in sorted(series.items(), key=lambda item: -list(item[1].values())[-1]):
+    for name, points in series.items():
         coordinates = [(round(x_by_day[day], 1), y_of(points[day])) for day in days if day in points]
         last = points[max(points)]
         lines.append(ChartSeries(name, " ".join(f"{x},{y}" for x, y in coordinates), coordinates[-1], last))
+    lines.sort(key=lambda line: -line.value)
     tick_days = dict.fromkeys(days[index * (len(days) - 1) // 4] for index in range(5))
     return LineChart(
         lines,

@@ -13,6 +13,7 @@ from federator.runtime.text import format_utc
 class Section:
     """One query result: its first rows, and the total number of rows."""
 
+    #: how it is shown: ``tiles``, ``table``, ``bars`` or ``lines``
     shape: str
     title: str
     columns: tuple[str, ...]

@@ -90,6 +90,7 @@ class TestRepositories:
             misses.save_misses(connection, "lake", "digest", MissUpdate({"s$gone": [1.0, 2.0]}, frozenset()))
             ledger.delete_target_entries(connection, "aws", "s$gone", is_table=True, mirror="m")
             assert misses.list_misses(connection, "lake") == {"s$gone": [1.0, 2.0]}
+            assert misses.list_misses_of(connection, "lake", "s$gone") == [1.0, 2.0]
             assert [e.target_path for e in ledger.list_entries(connection, "m")] == ["s$a"]
         revisions.register_source(index, "lake", "memory", "another principal")
         with index.write() as connection:
@@ -97,6 +98,7 @@ class TestRepositories:
             # A process that was configured before, and whose crawl ends only now.
             misses.save_misses(connection, "lake", "digest", MissUpdate({"s$gone": [3.0]}, frozenset()))
             assert misses.list_misses(connection, "lake") == {}
+            assert misses.list_misses_of(connection, "lake", "s$gone") == []
             assert misses.stored_misses(connection, "lake") == {"s$gone": Missed([3.0], "digest")}
             misses.save_misses(connection, "lake", "another principal", MissUpdate({"s$gone": [4.0]}, frozenset(["s$gone"])))
             assert misses.list_misses(connection, "lake") == {"s$gone": [4.0]}
