@@ -8,12 +8,15 @@ in a network namespace that has only loopback. Exits with 1 if an operation fail
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from federator.demo.servers import hive, hive_jars
+from tests.fixtures import nessie
 from tests.fixtures.maven import jars
 from tests.interop import catalog_clients, conformance, iceberg_engine, servers, vending
 from tests.interop.confinement import confine, is_confined
@@ -21,14 +24,14 @@ from tests.interop.differences import DIFFERENCES
 from tests.interop.environments import python_of
 from tests.interop.rest_clients import CLIENTS, ClientEnded, Outcome, run_client
 
-IMPLS, CONFORMANCE, VENDING, PYICEBERG = "impls", "conformance", "vending", "pyiceberg"
+IMPLS, CONFORMANCE, VENDING, PYICEBERG, NESSIE = "impls", "conformance", "vending", "pyiceberg", "nessie"
 #: the catalogs of the clients of the REST protocol and those of ``IMPLS``
 CATALOGS = (*dict.fromkeys([*servers.CATALOGS, *catalog_clients.CATALOGS]),)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
-    runs = [IMPLS, CONFORMANCE, VENDING, PYICEBERG, *CLIENTS]
+    runs = [IMPLS, CONFORMANCE, VENDING, PYICEBERG, NESSIE, *CLIENTS]
     parser.add_argument("--clients", nargs="+", choices=runs, default=runs)
     parser.add_argument("--catalogs", nargs="+", choices=CATALOGS, default=[*CATALOGS])
     chosen = parser.parse_args(arguments)
@@ -44,6 +47,8 @@ def main(arguments: list[str]) -> int:
         failed += _print_steps(f"{vending.CLIENT.title}, with vended credentials", vending.run_vending())
     if PYICEBERG in chosen.clients:
         failed += _print_steps(iceberg_engine.TITLE, iceberg_engine.run_pyiceberg())
+    if NESSIE in chosen.clients:
+        failed += _run_nessie()
     rest_clients = [name for name in chosen.clients if name in CLIENTS]
     if rest_clients:
         failed += _print_rest_clients(rest_clients, [name for name in chosen.catalogs if name in servers.CATALOGS])
@@ -56,6 +61,8 @@ def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
         hive_jars.prepare(hive.HIVE3)
     if "iceberg" in catalogs or PYICEBERG in clients:
         jars("iceberg-rest-1.11.0")
+    if NESSIE in clients:
+        jars(nessie.JARS)
     for name in clients:
         if name in (IMPLS, CONFORMANCE):
             python_of(IMPLS)
@@ -63,7 +70,7 @@ def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
             python_of(PYICEBERG)
         elif name == VENDING:
             vending.CLIENT.prepare()
-        else:
+        elif name != NESSIE:
             CLIENTS[name].prepare()
 
 
@@ -87,6 +94,12 @@ def _print_conformance(names: Sequence[str]) -> int:
         print("".join(f"- {_cell(text)}\n" for text in differences), end="", flush=True)
         failed += len(differences)
     return failed
+
+
+def _run_nessie() -> int:
+    print("\n# The contract suite on Nessie\n", flush=True)
+    tests = ["tests/interop/nessie_contract.py"]
+    return int(subprocess.run([sys.executable, "-m", "pytest", "-q", *tests], env={**os.environ, "CI": "1"}).returncode != 0)
 
 
 def _print_steps(title: str, outcomes: Iterator[tuple[str, str]]) -> int:

@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from federator.connector import (
-    ConcurrentModification,
     Internal,
+    InvalidInput,
     NamespaceAlreadyExists,
-    NamespaceNotEmpty,
     NamespaceNotFound,
     TableAlreadyExists,
     TableNotFound,
@@ -28,7 +27,7 @@ from federator.connector.shapes import NAME, TEXTS, Shape, maybe
 from federator.model import Path, path_key
 from federator_connectors._http.client import HttpClient
 from federator_connectors._iceberg.authentication import build_authentication, build_signature
-from federator_connectors._iceberg.errors import error_for_config, error_for_conflict, error_for_response
+from federator_connectors._iceberg.errors import error_for_config, error_for_response
 from federator_connectors._iceberg.namespaces import NamespaceClient, Native
 from federator_connectors._iceberg.settings import IcebergSettings
 from federator_connectors._polaris.errors import translate_table_errors
@@ -42,6 +41,8 @@ _TABLE = {
 _VIEW = {"metadata": {"view-uuid": NAME}}
 _LOAD_VIEW = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _RENAME = "POST /v1/{prefix}/tables/rename"
+# NAME@BRANCH, NAME#TIME, `NAME` and 'NAME'
+_NESSIE_REFERENCE = re.compile(r".*[@#].*|`.*`|'.*'", re.DOTALL)
 _PREFIX = re.compile(r"[^\x00-\x20?#\\\x7f]+")
 
 
@@ -123,10 +124,6 @@ class IcebergClient(NamespaceClient):
         self._check_listing(parent, names)
         return names
 
-    def drop_namespace(self, path: Path) -> None:
-        url, about = self._namespace_url(path), f"dropping the namespace {path_key(path)}"
-        self._http.send("DELETE", url, about=about, error_of=error_for_conflict(NamespaceNotEmpty)).require_no_body()
-
     def list_tables(self, namespace: Path) -> list[str]:
         """Return the names of all Iceberg tables, Lance or not, without duplicates. Raise NamespaceNotFound."""
         about = f"listing the tables of {path_key(namespace)}"
@@ -147,8 +144,7 @@ class IcebergClient(NamespaceClient):
         try:
             if not self._warehouse(path[0]).has_views:
                 return False
-            url = f"{self._namespace_url(path[:-1])}/views/{self._segment(path[-1])}"
-            self._http.get(url, about=f"reading the view {path_key(path)}").require_shape(_VIEW)
+            self._http.get(self._entry_url(path, "views"), about=f"reading the view {path_key(path)}").require_shape(_VIEW)
         except (TableNotFound, NamespaceNotFound):
             return False
         return True
@@ -166,8 +162,7 @@ class IcebergClient(NamespaceClient):
         body = {"requirements": [{"type": "assert-table-uuid", "uuid": uuid}], "updates": list(updates)}
         with translate_table_errors(missing=TableNotFound):
             about = f"altering the table {path_key(path)}"
-            conflict = error_for_conflict(ConcurrentModification)
-            self._http.send("POST", self._table_url(path), body=body, about=about, error_of=conflict).require_shape(_TABLE)
+            self._http.send("POST", self._table_url(path), body=body, about=about).require_shape(_TABLE)
 
     def rename_table(self, path: Path, new_path: Path) -> None:
         """Rename a table within its warehouse. Raise TableNotFound, NamespaceNotFound, TableAlreadyExists or Unsupported."""
@@ -209,4 +204,12 @@ class IcebergClient(NamespaceClient):
         self._table_url(path)
 
     def _table_url(self, path: Path) -> str:
-        return f"{self._namespace_url(path[:-1])}/tables/{self._segment(path[-1])}"
+        return self._entry_url(path, "tables")
+
+    def _entry_url(self, path: Path, kind: str) -> str:
+        name = path[-1]
+        if self.is_nessie(path[0]) and _NESSIE_REFERENCE.fullmatch(name):
+            raise InvalidInput(
+                f"{self._source}: Nessie would take the name {name!r} for another table, or for one of another branch"
+            )
+        return f"{self._namespace_url(path[:-1])}/{kind}/{self._segment(name)}"

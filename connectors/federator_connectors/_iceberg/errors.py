@@ -5,9 +5,20 @@ Polaris answers in the same format, with the Java exception in ``error.type``: o
 
 from __future__ import annotations
 
-from federator.connector import CatalogError, NamespaceNotFound, TableNotFound, Unauthenticated
-from federator_connectors._http.response import ErrorOf, HttpResponse, build_error, error_for_status
+from federator.connector import (
+    CatalogError,
+    ConcurrentModification,
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    TableNotFound,
+    Unauthenticated,
+)
+from federator_connectors._http.response import HttpResponse, build_error, error_for_status
 from federator_connectors._polaris import errors as polaris
+
+#: Nessie's conflicts have no type: what their messages contain. Any other one is that of a commit.
+_UNTYPED_CONFLICTS = {"already exists": NamespaceAlreadyExists, "is not empty": NamespaceNotEmpty}
 
 
 def error_for_response(response: HttpResponse) -> CatalogError:
@@ -18,19 +29,10 @@ def error_for_response(response: HttpResponse) -> CatalogError:
     fields = _error_fields(response)
     if response.status == 404 and fields.get("type") == "NoSuchViewException":
         return build_error(TableNotFound, response, str(fields.get("message", "")))
+    if response.status == 409 and fields.get("type") == "" and (message := str(fields.get("message", ""))):
+        kinds = (kind for text, kind in _UNTYPED_CONFLICTS.items() if text in message)
+        return build_error(next(kinds, ConcurrentModification), response, message)
     return polaris.error_for_response(response)
-
-
-def error_for_conflict(kind: type[CatalogError]) -> ErrorOf:
-    """Return the mapping of a call in which a conflict without a type has one meaning. Nessie's conflicts have no type."""
-
-    def error_of(response: HttpResponse) -> CatalogError:
-        fields = _error_fields(response)
-        if response.status == 409 and fields.get("message") and not fields.get("type"):
-            return build_error(kind, response, str(fields["message"]))
-        return error_for_response(response)
-
-    return error_of
 
 
 def error_for_config(response: HttpResponse) -> CatalogError:

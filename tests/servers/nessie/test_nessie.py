@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path as FilePath
 
 import lance
 import pyarrow as pa
@@ -13,19 +15,25 @@ import pytest
 from federator.connector import (
     ConcurrentModification,
     Internal,
+    InvalidInput,
+    NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
     TableNotFound,
     Unsupported,
 )
-from federator.model import Path, TableRecord
+from federator.model import NamespaceRecord, Path, TableRecord, path_key
+from federator.store.coverage import read_coverage
+from federator.store.records import published_revision
+from federator.testing.contract.base import run_concurrently
 from federator_connectors._iceberg.catalog import IcebergCatalog
 from federator_connectors.iceberg import CONNECTOR
 from tests.fixtures.iceberg import WAREHOUSE
 from tests.fixtures.nessie import NessieServer
 from tests.fixtures.nessie_server import BUCKET
+from tests.fixtures.product import MEMORY, Product
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def opened(server: NessieServer, **properties: str) -> IcebergCatalog:
@@ -132,3 +140,76 @@ def test_a_deregistered_table_leaves_its_data(nessie_server: NessieServer, nessi
         catalog.deregister_table(catalog.describe_table(path))
         assert catalog.list_all_tables(nessie_namespace) == []
     assert lance.dataset(location, storage_options=dict(nessie_server.storage)).to_table()["id"].to_pylist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["orders@main", "orders#2026-11-27T00:00:00Z", "'orders'", "`orders`"])
+def test_no_name_is_taken_for_another_table(
+    nessie_server: NessieServer, nessie_namespace: Path, catalog: IcebergCatalog, name: str
+) -> None:
+    """Nessie takes each of these for the table ``orders``, also in a request that drops it."""
+    nessie_server.companion((*nessie_namespace, "orders"), f"s3://{BUCKET}/{nessie_namespace[-1]}/orders.lance")
+    path = (*nessie_namespace, name)
+    record = replace(catalog.describe_table((*nessie_namespace, "orders")), path=path)
+    for call in (catalog.describe_table, catalog.observe):
+        with pytest.raises(InvalidInput, match="for another table"):
+            call(path)
+    with pytest.raises(InvalidInput, match="for another table"):
+        catalog.deregister_table(record)
+    assert catalog.list_tables(nessie_namespace) == ["orders"]
+
+
+def test_of_eight_that_create_a_namespace_one_wins(nessie_namespace: Path, catalog: IcebergCatalog) -> None:
+    """The others get an error without a type."""
+    record = NamespaceRecord("nessie", (*nessie_namespace, "raced"))
+    results = run_concurrently([lambda: catalog.create_namespace(record)] * 8)
+    created = [result for result in results if isinstance(result, NamespaceRecord)]
+    assert created == [catalog.describe_namespace(record.path)]
+    assert [type(result) for result in results if result not in created] == [NamespaceAlreadyExists] * 7
+
+
+@pytest.mark.usefixtures("spark")
+def test_tables_of_nessie_are_crawled_and_declared_elsewhere(
+    nessie_server: NessieServer, nessie_namespace: Path, tmp_path: FilePath
+) -> None:
+    product = Product(tmp_path)
+    location = f"s3://{BUCKET}/{nessie_namespace[-1]}/orders.lance"
+    lance.write_dataset(pa.table({"id": [1, 2, 3]}), location, storage_options=dict(nessie_server.storage))
+    nessie_server.companion((*nessie_namespace, "orders"), location)
+    nessie_server.companion((*nessie_namespace, "kept"), f"s3://{BUCKET}/kept.lance")
+    nessie_server.table((*nessie_namespace, "plain"))
+    product.configure(
+        {"impl": "iceberg", **nessie_server.properties}, namespace="sales", include=[f"{path_key(nessie_namespace)}$*"]
+    )
+    assert [outcome["state"] for outcome in product.sync()["outcomes"]] == ["done"] * 3
+    assert product.copies() == {"orders": location, "kept": f"s3://{BUCKET}/kept.lance"}
+    with closing(product.index) as index, index.read() as connection:
+        covered = read_coverage(connection, "origin", published_revision(connection, "origin"))
+    assert covered[path_key(nessie_namespace)].complete
+    # Another commit to the branch is no change of this table.
+    nessie_server.table((*nessie_namespace, "other"))
+    (plan,) = product.sync()["plans"]
+    assert (plan["changes"], plan["refusals"]) == ([], [])
+    nessie_server.drop((*nessie_namespace, "orders"), "tables")
+    assert [outcome["state"] for outcome in product.sync()["outcomes"]] == ["done"]
+    assert list(product.copies()) == ["kept"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_mirror_into_nessie_is_refused_in_its_plan(
+    nessie_server: NessieServer, nessie_namespace: Path, tmp_path: FilePath
+) -> None:
+    product = Product(tmp_path)
+    product.store("origin").add_table(("sales", "orders"), f"s3://{BUCKET}/sales/orders.lance")
+    product.configure(
+        {"impl": MEMORY, "file": str(tmp_path / "origin.json")}, {"impl": "iceberg", **nessie_server.properties},
+        namespace=path_key(nessie_namespace),
+    )  # fmt: skip
+    (plan,) = product.sync()["plans"]
+    assert plan["changes"] == []
+    (refusal,) = plan["refusals"]
+    assert refusal["reason"] == "no_location"
+    assert "the server is Nessie" in refusal["detail"]
+    assert "choose a catalog that stores locations" in refusal["detail"]
+    declared = product.run("declare", f"s3://{BUCKET}/sales/orders.lance", "--into", "target", "--yes")
+    assert declared.exit_code != 0
+    assert "choose a catalog that stores locations" in declared.output
