@@ -22,6 +22,7 @@ from federator.api.bodies import MAX_BODY_BYTES
 from federator.api.cursor_seal import CursorSeal
 from federator.api.dependencies import HOLD_SHARE
 from federator.api.docs_page import STYLE_DIGEST, add_examples, render_docs
+from federator.api.interrupted_runs import ending_interrupted_runs
 from federator.api.lance import serving as lance
 from federator.api.large_plans import SPOOL_BYTES
 from federator.api.live_states import LiveStates
@@ -87,7 +88,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
+        with ending_interrupted_runs(index):
+            yield
         lance.close_lance_routes(app)
         app.state.spool.close()
         index.close()

@@ -49,9 +49,12 @@ def runs(
     ] = False,
 ) -> None:
     """List runs, or show one with its failures and writes."""
+    from federator import audit
     from federator.store import runs as store
 
     with cli.index() as index:
+        if store.finish_interrupted_runs(index):
+            audit.seal_pending(index)
         if run_id is None:
             _print_runs(cli, store.list_recent_runs(index, limit=limit))
             return

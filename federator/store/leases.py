@@ -16,7 +16,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +40,8 @@ LEASE_TTL_SECONDS = 120.0
 _CLOCK_SLACK_SECONDS = 300.0
 _log = logs.get_logger(__name__)
 
+#: prefix of the names of the leases of runs
+RUN_PREFIX = "run:"
 #: prefix of the names of the leases of single tables
 TABLE_PREFIX = "table:"
 #: prefix of the names of the leases of processes that make direct writes
@@ -108,13 +110,22 @@ def resign_lease(index: Index, lease: Lease) -> None:
 
 def list_lapsed_leases(index: Index, prefix: str) -> list[str]:
     """Return the names of the leases with a prefix that no process holds and that may be taken now."""
+    return _list_leases(index, prefix, _may_be_taken)
+
+
+def list_expired_leases(index: Index, prefix: str) -> list[str]:
+    """Return the names of the leases with a prefix that no process holds. A call of the last holder may be in flight."""
+    return _list_leases(index, prefix, lambda expires_at, now: expires_at <= now)
+
+
+def _list_leases(index: Index, prefix: str, has_ended: Callable[[float, float], bool]) -> list[str]:
     query = select(t.lease.c.name, t.lease.c.expires_at).where(t.lease.c.name.startswith(prefix, autoescape=True))
     with index.read() as connection:
         rows = connection.execute(query.order_by(t.lease.c.name)).all()
         now = _database_now(connection)
-    if index.is_sqlite:
-        return [name for name, _ in rows if not is_lease_held(index, name)]
-    return [name for name, expires_at in rows if _may_be_taken(expires_at, now)]
+    return [
+        name for name, expires_at in rows if (not is_lease_held(index, name) if index.is_sqlite else has_ended(expires_at, now))
+    ]
 
 
 def delete_lease(index: Index, name: str) -> None:
@@ -151,7 +162,9 @@ class LeaseState(NamedTuple):
 
 def list_lease_states(index: Index) -> dict[str, LeaseState]:
     """Return the states of the leases, by name. Leases of runs, writers and single tables are left out."""
-    listed = and_(*(~t.lease.c.name.startswith(prefix, autoescape=True) for prefix in ("run:", TABLE_PREFIX, WRITER_PREFIX)))
+    listed = and_(
+        *(~t.lease.c.name.startswith(prefix, autoescape=True) for prefix in (RUN_PREFIX, TABLE_PREFIX, WRITER_PREFIX))
+    )
     with index.read() as connection:
         rows = connection.execute(select(t.lease.c.name, t.lease.c.token, t.lease.c.expires_at).where(listed)).all()
         now = _database_now(connection)

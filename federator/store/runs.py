@@ -1,6 +1,7 @@
 """Runs and their results per source: one row each, readable during the run.
 
-A run holds the lease ``run:<id>`` until its process ends. A process that acquires this lease knows that the run's process has died.
+A run holds the lease ``run:<id>`` until its process ends. A run without an end whose lease has expired is interrupted: any process that
+finds it records this end, and deletes the lease.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.failures import UnknownId
 from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
-from federator.store.leases import LeaseHeld, acquire_lease, delete_lease
+from federator.store.leases import RUN_PREFIX, acquire_lease, delete_lease, list_expired_leases
 
 # Maximum number of writes of one run that are returned.
 _MAX_CHANGES = 10_000
@@ -112,7 +113,8 @@ def run_lifetime(index: Index, kind: str, *, trigger: str = "cli", actor: str | 
         with acquire_lease(index, _lease_name(run.id)):
             yield _insert_row(index, run, trigger)
     finally:
-        delete_lease(index, _lease_name(run.id))
+        if not is_running(index, run.id):
+            delete_lease(index, _lease_name(run.id))
 
 
 def insert_run(index: Index, kind: str, *, trigger: str = "cli", actor: str | None = None) -> RunHandle:
@@ -122,18 +124,16 @@ def insert_run(index: Index, kind: str, *, trigger: str = "cli", actor: str | No
 
 def finish_interrupted_runs(index: Index) -> list[str]:
     """Finish the runs whose process has died as ``interrupted``. Return their ids."""
-    columns = (t.run.c.id, t.run.c.kind, t.run.c.actor)
-    with index.read() as connection:
-        unfinished = connection.execute(select(*columns).where(t.run.c.finished_at.is_(None)).order_by(t.run.c.id)).all()
-    dead = []
-    for run in (RunHandle(*row) for row in unfinished):
-        with suppress(LeaseHeld):
-            with acquire_lease(index, _lease_name(run.id)):
-                # The run may have finished normally since its row was read.
-                if is_running(index, run.id):
-                    finish_run(index, run, "interrupted", summary={}, error=_PROCESS_DIED)
-                    dead.append(run.id)
-            delete_lease(index, _lease_name(run.id))
+    r, dead = t.run.c, []
+    for lease in list_expired_leases(index, RUN_PREFIX):
+        unfinished = select(r.id, r.kind, r.actor).where(r.id == lease.removeprefix(RUN_PREFIX), r.finished_at.is_(None))
+        with index.write() as connection:
+            # Another process may find it at the same time.
+            row = connection.execute(unfinished.with_for_update()).one_or_none()
+            if row is not None:
+                _record_end(connection, RunHandle(*row), "interrupted", {}, _PROCESS_DIED, ())
+                dead.append(row.id)
+        delete_lease(index, lease)
     return dead
 
 
@@ -147,14 +147,18 @@ def finish_run(
     notices: Iterable[Notice] = (),
 ) -> None:
     """Record the end of a run as ``ok``, ``partial``, ``failed``, ``held`` or ``interrupted``. Add ``notices`` of its problems."""
-    values = {"state": state, "finished_at": time.time(), "summary": json.dumps(summary), "error": error, "progress": None}
     with index.write() as connection:
-        connection.execute(update(t.run).where(t.run.c.id == run.id).values(values))
-        detail = {"state": state, "summary": dict(summary), "error": error}
-        audit_log.append_event(
-            connection, AuditKind.RUN_FINISHED, actor=run.actor, run_id=run.id, subject=run.kind, detail=detail
-        )
-        outbox.add_notices(connection, [*_run_notices(run, state, summary, error), *notices])
+        _record_end(connection, run, state, summary, error, notices)
+
+
+def _record_end(
+    connection: Connection, run: RunHandle, state: str, summary: Mapping[str, Any], error: str | None, notices: Iterable[Notice]
+) -> None:
+    values = {"state": state, "finished_at": time.time(), "summary": json.dumps(summary), "error": error, "progress": None}
+    connection.execute(update(t.run).where(t.run.c.id == run.id).values(values))
+    detail = {"state": state, "summary": dict(summary), "error": error}
+    audit_log.append_event(connection, AuditKind.RUN_FINISHED, actor=run.actor, run_id=run.id, subject=run.kind, detail=detail)
+    outbox.add_notices(connection, [*_run_notices(run, state, summary, error), *notices])
 
 
 def set_progress(index: Index, run: RunHandle, text: str) -> None:
@@ -263,4 +267,4 @@ def _insert_row(index: Index, run: RunHandle, trigger: str) -> RunHandle:
 
 
 def _lease_name(run_id: str) -> str:
-    return f"run:{run_id}"
+    return RUN_PREFIX + run_id

@@ -11,21 +11,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import select
 
 from federator.connector import ConfigError, StateError
 from federator.settings import InstanceSettings
-from federator.store import Index, audit_log, deployment, leases, migrations, open_index, runs
+from federator.store import Index, audit_log, deployment, migrations, open_index, runs
 from federator.store import tables as t
+from tests.fixtures.waiting import wait_until
+from tests.unit.api.service_process import Process
 
 PROD = InstanceSettings(id="prod")
 _CHILD = """
 import sys, time
 from federator.store import leases, open_index, runs
-leases.LEASE_TTL_SECONDS = leases.CALL_DEADLINE_SECONDS = 1.0
+leases.LEASE_TTL_SECONDS = 3.0
 index = open_index(sys.argv[1])
 with runs.run_lifetime(index, "sync", actor="ann") as run:
     print(run.id, flush=True)
@@ -79,10 +83,7 @@ class TestKilledRuns:
         process.kill()
         process.wait()
 
-    def test_are_interrupted_once_their_process_is_gone(
-        self, index: Index, child: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(leases, "CALL_DEADLINE_SECONDS", 1.0)
+    def test_are_interrupted_once_their_process_is_gone(self, index: Index, child: subprocess.Popen[str]) -> None:
         assert child.stdout is not None
         run_id = child.stdout.readline().strip()
         with runs.run_lifetime(index, "crawl") as mine:
@@ -104,7 +105,7 @@ class TestKilledRuns:
 
     @staticmethod
     def _dead(index: Index) -> list[str]:
-        """A lease row outlives its holder by its time and a call's deadline, here two seconds together."""
+        """A lease row outlives its holder by its time, here three seconds."""
         end = time.monotonic() + 60
         while not (dead := runs.finish_interrupted_runs(index)) and time.monotonic() < end:
             time.sleep(0.2)
@@ -120,6 +121,35 @@ class TestKilledRuns:
             assert connection.execute(select(t.lease.c.name)).scalars().all() == []
         if index.file is not None:
             assert [path.name for path in index.file.parent.glob("*.lock")] == []
+
+    def test_are_shown_as_interrupted_by_the_service_and_by_the_command(
+        self, index: Index, child: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        """Without another run, and without a worker."""
+        config = tmp_path / "federator.toml"
+        config.write_text(f'[index]\nurl = "{url_of(index)}"\n[serve]\nport = 0\n', encoding="utf-8")
+        assert child.stdout is not None
+        run_id = child.stdout.readline().strip()
+        service = Process(tmp_path, "api")
+        try:
+            api = httpx.Client(base_url=service.url())
+            assert api.get(f"/api/v1/runs/{run_id}").json()["state"] == "running"
+            child.send_signal(signal.SIGKILL)
+            wait_until(lambda: api.get("/api/v1/runs?state=interrupted").json()["runs"], "the service shows it", 30)
+            assert 'federator_recent_runs{kind="sync",state="interrupted"} 1' in api.get("/metrics").text
+        finally:
+            service.kill()
+        with suppress(ValueError), runs.run_lifetime(index, "crawl") as failed:
+            raise ValueError
+        shown = subprocess.run(
+            [Path(sys.executable).with_name("federator"), "runs", failed.id],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "interrupted" in shown.stdout
+        assert "the process of the run ended before the run was finished" in shown.stdout
 
     def test_a_run_that_raised_is_no_longer_held(self, index: Index) -> None:
         with pytest.raises(ValueError), runs.run_lifetime(index, "crawl") as run:
