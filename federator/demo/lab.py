@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from federator.connector import StateError
 from federator.demo.servers import hive
 from federator.demo.servers.glue import start_glue
-from federator.demo.servers.process import Server, running
+from federator.demo.servers.process import Server, get_server
 
 
 def start(directory: Path) -> list[str]:
@@ -29,6 +29,6 @@ def start(directory: Path) -> list[str]:
 
 def _find(folder: Path) -> Server | None:
     try:
-        return running(folder)
+        return get_server(folder)
     except StateError:
         return None

@@ -11,7 +11,7 @@ from federator.connector import Catalog
 from federator.demo.cloud import DENIED_LOCATION, PARTNER_ROLE, UNREACHABLE_ENDPOINT, create_cloud
 from federator.demo.servers.glue import start_glue
 from federator.demo.servers.hive import hive3_available, start_hive2, start_hive3
-from federator.demo.servers.process import Server, running
+from federator.demo.servers.process import Server, get_server
 from federator.demo.tables import write_table
 from federator.model import NamespaceRecord, TableRecord
 from federator.registry import open_catalog
@@ -118,7 +118,7 @@ def start_world(directory: Path) -> World:
 def stop_servers(directory: Path) -> list[Server]:
     """Stop all servers of a kept demo. Return them."""
     announcements = sorted((directory / "servers").glob("*/server.json"))
-    servers = [running(path.parent) for path in announcements]
+    servers = [get_server(path.parent) for path in announcements]
     for server in servers:
         server.stop()
     return servers

@@ -1,4 +1,4 @@
-"""Datasets in full: what the newest manifest says, the other names of a place, and where catalogs have drifted apart."""
+"""Datasets: the facts of their newest manifest, resolved location aliases, and drift between catalogs."""
 
 import sqlalchemy as sa
 from alembic import op

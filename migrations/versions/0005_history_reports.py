@@ -1,4 +1,4 @@
-"""History that is kept so far back and no further, who made a change found quickly, and reports that were made."""
+"""The retention horizon of a source, an index of the journal by target, and stored reports."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Notices and the notifications made of them; counts of the calls made to catalogs."""
+"""Notices and the notifications about them; counts of the calls to catalogs."""
 
 import sqlalchemy as sa
 from alembic import op

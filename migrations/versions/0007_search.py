@@ -1,4 +1,4 @@
-"""Search: each table's words once, in an inverted index of the database's own kind: FTS5, or a tsvector under GIN."""
+"""Search: the words of each table in an inverted index, FTS5 on SQLite and a tsvector with GIN on PostgreSQL."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Roots: the physical tables below them and the listings that failed; how far drift has been looked through."""
+"""Roots: their scans, the tables and the gaps that these found; the position of drift detection."""
 
 import sqlalchemy as sa
 from alembic import op

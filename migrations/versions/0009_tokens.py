@@ -1,4 +1,4 @@
-"""Tokens of the API's callers: digests, roles and scopes, never the tokens themselves."""
+"""API tokens: their digests, roles and scopes, never the tokens themselves."""
 
 import sqlalchemy as sa
 from alembic import op

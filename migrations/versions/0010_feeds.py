@@ -1,4 +1,4 @@
-"""Feeds of changes: since when a source is followed by its own, what a crawl carried on, and from which revision."""
+"""Change feeds: the last full crawl of a source, and what incremental crawls carried from which revision."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What opening a place found before: since when a place has been as it is, and what it was until then."""
+"""History of verification states: since when each state holds, and the earlier ones."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # When it first was so is not known of what was found before: not later than the last look.
+    # The start of a state that is already stored is unknown. It is not later than the last inspection.
     op.add_column("dataset", sa.Column("since", sa.Double(), nullable=False, server_default="0"))
     op.execute("UPDATE dataset SET since = checked_at")
     op.create_table(

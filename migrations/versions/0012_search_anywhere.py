@@ -1,4 +1,4 @@
-"""Search: a word has one lexeme for wherever it stands. The entries are made anew after the migrations, as where there were none."""
+"""Search: one lexeme for a word, wherever it is. All entries are deleted, and written again after the migrations."""
 
 from alembic import op
 
@@ -15,7 +15,7 @@ def upgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         op.execute("TRUNCATE search_entry")
         return
-    # The words of every entry at once, and not one after the other.
+    # Delete the words of all entries at once: the trigger would delete them entry by entry.
     op.execute("DROP TRIGGER search_words_removed")
     op.execute("INSERT INTO search_words(search_words) VALUES ('delete-all')")
     op.execute("DELETE FROM search_entry")
@@ -23,4 +23,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The words are those of before, and more."""
+    """The earlier version can read the new words."""

@@ -1,4 +1,4 @@
-"""Where the ledger's tables are, in canonical form: which names we gave a place."""
+"""Canonical locations of the tables in the ledger."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,8 +8,8 @@ down_revision = "0012"
 branch_labels = None
 depends_on = None
 
-# What is there now is at least as new as what was declared.
-_NOW = """
+# The current record of the target is at least as new as the declaration.
+_FILL = """
 UPDATE ledger SET canonical = (
     SELECT r.canonical FROM record AS r
     WHERE r.source = ledger.target_source AND r.path = ledger.target_path AND r.is_table = 1 AND r.valid_to IS NULL
@@ -19,7 +19,7 @@ UPDATE ledger SET canonical = (
 
 def upgrade() -> None:
     op.add_column("ledger", sa.Column("canonical", sa.Text(), nullable=True))
-    op.execute(_NOW)
+    op.execute(_FILL)
     op.create_index("ix_ledger_place", "ledger", ["target_source", "canonical"], unique=False)
 
 

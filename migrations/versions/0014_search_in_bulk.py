@@ -1,4 +1,4 @@
-"""Search: the words are written by who writes the entries. The trigger that did it for each row took three times as long."""
+"""Search: the code that writes entries also writes their words. The trigger that did so for each row took three times as long."""
 
 from alembic import op
 

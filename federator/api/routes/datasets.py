@@ -153,8 +153,9 @@ def get_drift_counts(
     resolved: Annotated[bool, Query(description="only drift that is resolved; default: only open drift")] = False,
 ) -> Response:  # fmt: skip
     """The number of visible differences of each kind and severity."""
-    known = list(list_freshness(index, principal.scopes).values())
     if source is not None:
-        known = [get_freshness(index, require_storable(source, "source"), principal.scopes)]
+        source_freshness = [get_freshness(index, require_storable(source, "source"), principal.scopes)]
+    else:
+        source_freshness = list(list_freshness(index, principal.scopes).values())
     counts = drift.count_drift(index, source=source, resolved=resolved, scopes=principal.scopes)
-    return etag_response(request, DriftCounts(counts=counts, freshness=known))
+    return etag_response(request, DriftCounts(counts=counts, freshness=source_freshness))

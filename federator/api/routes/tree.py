@@ -79,7 +79,7 @@ def get_tree(
         )
         children, next_cursor = pages.read(node, after, limit, revision)
         subtree = _Subtree(limit, lambda path, size: pages.read(path, "", size, by_source[path[0]].revision), by_source)
-        nodes = [subtree.node(child, depth - 1) for child in children]
+        nodes = [subtree.build_node(child, depth - 1) for child in children]
     return etag_response(request, Tree(path=path_key(node), freshness=source, nodes=nodes, next=next_cursor), revision)
 
 
@@ -115,17 +115,21 @@ def _tree_at_response(
     request: Request, snapshots: SnapshotResolver, node: NodePath, as_of: str, *, limit: int, cursor: str | None, depth: int
 ) -> Response:  # fmt: skip
     """Build a page of a node's children in a snapshot."""
-    after, (snapshot,) = snapshots.resolve_page(f"{path_key(node)} as of {as_of}", (as_of,), cursor)
+
+    def listing(parent: NodePath) -> str:
+        return f"{path_key(parent)} as of {as_of}"
+
+    after, (snapshot,) = snapshots.resolve_page(listing(node), (as_of,), cursor)
 
     def read_page(parent: NodePath, limit: int, after: str = "") -> _NodePage:
         page = history.list_children_at(
             snapshots.index, parent, snapshot, after=after, limit=limit, scopes=snapshots.visibility.scopes
         )
-        return page.nodes, snapshots.next_cursor(f"{path_key(parent)} as of {as_of}", page.next, (snapshot,))
+        return page.nodes, snapshots.next_cursor(listing(parent), page.next, (snapshot,))
 
     children, next_cursor = read_page(node, limit, after or "")
     subtree = _Subtree(limit, read_page, dict.fromkeys(snapshot.revisions))
-    nodes = [subtree.node(child, depth - 1) for child in children]
+    nodes = [subtree.build_node(child, depth - 1) for child in children]
     return etag_response(request, Tree(path=path_key(node), freshness=None, nodes=nodes, next=next_cursor, as_of=snapshot.at))
 
 
@@ -161,12 +165,12 @@ class _Subtree:
     read_page: Callable[[NodePath, int], _NodePage]
     freshness_by_source: Mapping[str, freshness.Freshness | None]
 
-    def node(self, node: tree.TreeNode, levels: int) -> Node:
+    def build_node(self, node: tree.TreeNode, levels: int) -> Node:
         path, children, next_cursor = parse_path_key(node.id), None, None
         is_parent = node.kind in ("source", "namespace") and path[0] in self.freshness_by_source
         if levels and is_parent and self.remaining > 0:
             below, next_cursor = self.read_page(path, self.remaining)
             self.remaining -= len(below)
-            children = [self.node(child, levels - 1) for child in below]
+            children = [self.build_node(child, levels - 1) for child in below]
         source = self.freshness_by_source.get(path[0]) if node.kind == "source" else None
         return Node(**fields_of(node), freshness=source, children=children, next=next_cursor)

@@ -66,14 +66,15 @@ def start(module: str, run_dir: Path, *args: str, timeout: float = 120, env: dic
     end = time.monotonic() + timeout
     while not announcement.exists():
         if process.poll() is not None or time.monotonic() > end:
+            failure = f"did not start within {timeout:.0f} s" if process.returncode is None else "ended before it was ready"
             Server(module, "", process.pid, str(run_dir)).stop()
             tail = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-            raise StateError(f"{module} did not start within {timeout:.0f} s", hint=f"its log, {log}, ends with:\n{tail}")
+            raise StateError(f"{module} {failure}", hint=f"its log, {log}, ends with:\n{tail}")
         time.sleep(0.02)
-    return running(run_dir)
+    return get_server(run_dir)
 
 
-def running(run_dir: Path) -> Server:
+def get_server(run_dir: Path) -> Server:
     """Return the server that announced itself in ``run_dir``. Raise StateError if there is none."""
     try:
         return Server(**json.loads((run_dir / _ANNOUNCEMENT).read_text(encoding="utf-8")))
@@ -100,6 +101,7 @@ def _end_with(owner: int) -> None:
 
 def _alive(pid: int) -> bool:
     try:
+        # A child that has ended still has its process id until it is reaped.
         reaped, _ = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         try:

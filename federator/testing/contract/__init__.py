@@ -52,7 +52,7 @@ suite needs pytest; ``pytest.register_assert_rewrite("federator.testing.contract
 
 from __future__ import annotations
 
-from federator.testing.contract.base import MARK, ODD_NAMES, SOURCE, unique_name
+from federator.testing.contract.base import MARKER, ODD_NAMES, SOURCE, unique_name
 from federator.testing.contract.capabilities import CapabilityContract
 from federator.testing.contract.concurrency import ConcurrencyContract
 from federator.testing.contract.crawl import CrawlContract
@@ -71,7 +71,7 @@ class ConnectorContract(
 
 
 __all__ = [
-    "MARK",
+    "MARKER",
     "ODD_NAMES",
     "SOURCE",
     "CapabilityContract",

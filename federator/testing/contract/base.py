@@ -22,7 +22,7 @@ from federator.model import Path, TableRecord
 
 SOURCE = "contract"
 #: an ownership marker as mirroring writes it: it must be returned unchanged
-MARK = {
+MARKER = {
     "federator.instance": "prod-eu",
     "federator.mirror": "hive-to-glue",
     "federator.origin": "lake$sales$a%24b",

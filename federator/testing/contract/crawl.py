@@ -9,7 +9,7 @@ import pytest
 from federator.connector import Catalog, ConfigError, ServiceUnavailable
 from federator.model import ROOT, Coverage, Kind, NamespaceRecord, Path, Record, TableRecord, fold_digest
 from federator.testing.contract.base import (
-    MARK,
+    MARKER,
     SOURCE,
     Contract,
     Location,
@@ -82,7 +82,7 @@ class CrawlContract(Contract):
     def test_the_crawl_says_what_a_direct_look_says(
         self, catalog: Catalog, worker: Catalog, namespace: Path, location: Location
     ) -> None:
-        marker = MARK if self.connector.capabilities.keeps_properties else {}
+        marker = MARKER if self.connector.capabilities.keeps_properties else {}
         tables = [self.declare_new_table(catalog, namespace, location, properties=marker) for _ in range(3)]
         crawl = Crawl(catalog, worker)
         assert crawl.coverage[namespace].complete

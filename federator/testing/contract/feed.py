@@ -13,7 +13,7 @@ import pytest
 from federator.connector import Catalog, CatalogChanges, Unsupported
 from federator.model import ROOT, Coverage, NamespaceRecord, Path, TableRecord, parent_path
 from federator.testing.contract.base import (
-    MARK,
+    MARKER,
     SOURCE,
     Contract,
     Location,
@@ -48,7 +48,7 @@ class FeedContract(Contract):
         changes = catalog.changes_since(cursor)
         assert _names_path(changes, table.path)
         if self.connector.capabilities.can_alter and self.connector.capabilities.keeps_properties:
-            table = catalog.update_table(table, replace(table, properties=MARK))
+            table = catalog.update_table(table, replace(table, properties=MARKER))
             changed = catalog.changes_since(changes.cursor)
             assert _names_path(changed, table.path)
             changes = changed

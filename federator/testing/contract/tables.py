@@ -13,7 +13,7 @@ from federator.connector import Catalog, TableNotFound
 from federator.lance.facade import CatalogNamespace
 from federator.model import Path, canonical_location, is_location, path_key
 from federator.testing.contract.base import (
-    MARK,
+    MARKER,
     ODD_NAMES,
     Contract,
     DictRequest,
@@ -291,7 +291,7 @@ class TableContract(Contract):
     ) -> None:
         name = unique_name("t")
         path = [*namespace, name]
-        properties = {**MARK, "team": "sales", "table_type": "LANCE", "comment ü": "🙂 'quoted' \"text\""}
+        properties = {**MARKER, "team": "sales", "table_type": "LANCE", "comment ü": "🙂 'quoted' \"text\""}
         facade.declare_table(lance.DeclareTableRequest(id=path, location=location(name), properties=properties))
         described = facade.describe_table(lance.DescribeTableRequest(id=path))
         assert described.properties is not None

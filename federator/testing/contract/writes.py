@@ -18,7 +18,7 @@ from federator.connector import (
 )
 from federator.model import NamespaceRecord, Path, TableRecord, canonical_location
 from federator.testing.contract.base import (
-    MARK,
+    MARKER,
     SOURCE,
     Confirmation,
     Contract,
@@ -94,7 +94,7 @@ class WriteContract(Contract):
     @operation("DeclareTable")
     @requires(supports_writes)
     def test_a_declaration_is_returned_as_it_is_read_back(self, catalog: Catalog, namespace: Path, location: Location) -> None:
-        created = self.declare_new_table(catalog, namespace, location, properties=dict(MARK))
+        created = self.declare_new_table(catalog, namespace, location, properties=dict(MARKER))
         current = catalog.observe(created.path).record
         assert current is not None
         assert (current.digest, current.native_id, current.source) == (created.digest, created.native_id, SOURCE)
@@ -114,7 +114,7 @@ class WriteContract(Contract):
     @operation("altering a table")
     @requires(lambda c: supports_writes(c) and c.connector.capabilities.can_alter)
     def test_an_update_changes_what_it_is_given(self, catalog: Catalog, namespace: Path, location: Location) -> None:
-        created = self.declare_new_table(catalog, namespace, location, properties={**MARK, "team": "sales", "old": "1"})
+        created = self.declare_new_table(catalog, namespace, location, properties={**MARKER, "team": "sales", "old": "1"})
         moved = location(f"{created.path[-1]}_moved")
         desired = {key: value for key, value in created.properties.items() if key != "old"} | {"team": "ops", "new": "2"}
         updated = catalog.update_table(created, replace(created, location=moved, properties=desired, doc="told"))
@@ -122,7 +122,7 @@ class WriteContract(Contract):
         assert updated.digest == current.digest
         assert current.canonical == canonical_location(moved)
         assert (current.properties["team"], current.properties["new"], "old" in current.properties) == ("ops", "2", False)
-        assert MARK.items() <= current.properties.items()
+        assert MARKER.items() <= current.properties.items()
         assert current.doc == "told"
         assert current.native_id == created.native_id
 

@@ -7,7 +7,7 @@ page sooner.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -44,8 +44,15 @@ from federator.store.verifications import UNVERIFIED
 from federator.store.visibility import is_covered
 from federator.views.search.fields import RowFilter
 
-#: a filter without its value, and whether it is negated; the value of the first filter is the bind parameter ``filter0``
-FilterForm = tuple[str, Literal["like", "is", "is not opened"], bool]
+
+class FilterForm(NamedTuple):
+    """A filter without its value, which is a bind parameter: ``filter0`` for the first filter."""
+
+    column: str
+    comparison: Literal["like", "is", "is not opened"]
+    negated: bool
+
+
 #: bind parameter of the expression for known secrets (``redaction.known_secret_pattern``)
 HIDDEN = "hidden"
 
@@ -61,8 +68,8 @@ e, r, s, d = t.search_entry.c, t.record.c, t.source.c, t.dataset.c
 def filter_form(row_filter: RowFilter) -> FilterForm:
     """Return the part of a filter that the statement depends on."""
     if row_filter.column == "state" and row_filter.value == UNVERIFIED:
-        return (row_filter.column, "is not opened", row_filter.negated)
-    return (row_filter.column, row_filter.operator, row_filter.negated)
+        return FilterForm(row_filter.column, "is not opened", row_filter.negated)
+    return FilterForm(row_filter.column, row_filter.operator, row_filter.negated)
 
 
 def prefer_word_index(connection: Connection) -> None:
@@ -211,7 +218,7 @@ def _select_matching(
         conditions.append(fulltext.matches_entry_words(connection, e.words, "compared"))
     if lacking:
         conditions.append(fulltext.lacks_words(connection, e.id, e.words, by_entry=by_entry))
-    if any(column not in ("source", "path") for column, *_ in forms):
+    if any(form.column not in ("source", "path") for form in forms):
         joined = joined.join(t.record, r.id == e.id)
     conditions += [_filter_condition(connection, form, f"filter{number}") for number, form in enumerate(forms)]
     return select(*columns).select_from(joined).where(*conditions)
@@ -227,17 +234,18 @@ def _is_published() -> ColumnElement[bool]:
 
 
 def _filter_condition(connection: Connection, form: FilterForm, name: str) -> ColumnElement[bool]:
-    column, comparison, negated = form
-    condition = _positive_condition(connection, column, comparison, bindparam(name, type_=Text))
+    condition = _positive_condition(connection, form, bindparam(name, type_=Text))
     # A table without a location matches no location, so it matches the negation of every one.
-    return func.coalesce(condition, false()).is_(false()) if negated else condition
+    return func.coalesce(condition, false()).is_(false()) if form.negated else condition
 
 
-def _positive_condition(connection: Connection, column: str, comparison: str, value: ColumnElement[str]) -> ColumnElement[bool]:
+def _positive_condition(connection: Connection, form: FilterForm, value: ColumnElement[str]) -> ColumnElement[bool]:
+    column, comparison, _ = form
     if column == "state":
         inspected = exists().where(has_facts(r.source, r.canonical))
         return inspected.where(d.state == value) if comparison == "is" else ~inspected
     if comparison == "is":
+        # Besides states, only sources are compared for equality.
         return e.source == value
     lower = func.unicode_lower if connection.dialect.name == "sqlite" else func.lower
     pattern = lower(value)

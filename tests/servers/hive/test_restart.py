@@ -14,7 +14,7 @@ import pytest
 from federator.connector import ServiceUnavailable
 from federator.connector.operation import attribute_calls
 from federator.demo.servers import hive
-from federator.demo.servers.process import running
+from federator.demo.servers.process import get_server
 from federator.model import NamespaceRecord, TableRecord
 from federator_connectors import hive3
 from federator_connectors._hive.catalog import HiveCatalog
@@ -97,7 +97,7 @@ def test_a_server_restarted_between_two_calls(tmp_path: FilePath) -> None:
     database = ("hive", "kept")
     with ExitStack() as cleanup:
         # The later server of the same directory is found there, too.
-        cleanup.callback(lambda: running(tmp_path / "metastore").stop())
+        cleanup.callback(lambda: get_server(tmp_path / "metastore").stop())
         cleanup.callback(relay.close)
         catalog = cleanup.enter_context(_opened(relay))
         catalog.create_namespace(NamespaceRecord("lake", database, location=f"file:{tmp_path}/kept"))

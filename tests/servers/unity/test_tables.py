@@ -24,7 +24,7 @@ from federator.connector import (
 )
 from federator.lance.facade import CatalogNamespace
 from federator.model import Kind, NamespaceRecord, Path, TableRecord, canonical_json
-from federator.testing.contract import MARK
+from federator.testing.contract import MARKER
 from federator.testing.contract.base import run_concurrently
 from federator_connectors._unity.catalog import UnityCatalog
 from federator_connectors.unity import CONNECTOR, UnityNamespace
@@ -315,7 +315,7 @@ def strict(unity_stub: UnityStub) -> Iterator[UnityCatalog]:
         yield opened
 
 
-WANTED = TableRecord("lake", ("main", "s", "t"), "s3://lake/t", {**MARK, "team": "sales"}, doc="told")
+WANTED = TableRecord("lake", ("main", "s", "t"), "s3://lake/t", {**MARKER, "team": "sales"}, doc="told")
 
 
 def posts(stub: UnityStub) -> list[str]:
@@ -342,7 +342,7 @@ def test_where_marks_are_refused_they_go_into_the_comment(strict: UnityCatalog, 
     assert native["properties"] == {"table_type": "lance", "team": "sales"}
     assert native["comment"].startswith("told\n[federator instance=prod-eu ")
     # Whoever reads it finds the mark where it always is.
-    assert (declared.properties, declared.doc) == ({**MARK, "team": "sales"}, "told")
+    assert (declared.properties, declared.doc) == ({**MARKER, "team": "sales"}, "told")
     (crawled,) = (row for shard in strict.plan_shards() for row in strict.read_shard(shard) if isinstance(row, TableRecord))
     assert crawled == declared
     # Once refused, marks are not tried again, and a table without any is declared as it is.

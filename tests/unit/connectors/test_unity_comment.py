@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from federator.model import TableRecord
 from federator.planning.ownership import find_bound_marker, strip_comment_marker
-from federator.testing.contract import MARK
+from federator.testing.contract import MARKER
 from federator_connectors._unity.records import append_comment_marker, marker_properties, split_comment_marker
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -21,15 +21,15 @@ def test_text_and_mark_come_back(doc: str, mark: dict[str, str]) -> None:
 
 
 def test_a_mark_alone() -> None:
-    assert split_comment_marker(append_comment_marker(None, MARK)) == (None, MARK)
-    assert marker_properties({**MARK, "team": "sales"}) == MARK
+    assert split_comment_marker(append_comment_marker(None, MARKER)) == (None, MARKER)
+    assert marker_properties({**MARKER, "team": "sales"}) == MARKER
 
 
 def test_the_line_is_what_planning_reads_in_any_comment() -> None:
-    record = TableRecord("lake", ("sales", "orders"), doc=append_comment_marker("told", MARK))
+    record = TableRecord("lake", ("sales", "orders"), doc=append_comment_marker("told", MARKER))
     mark = find_bound_marker(record)
     assert mark is not None
-    assert mark.to_properties(record.path) == MARK
+    assert mark.to_properties(record.path) == MARKER
     assert strip_comment_marker(record.doc) == "told"
 
 
