@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from federator.cli.command_modules import COMMANDS
 from federator.cli.documents import Output
 from federator.cli.errors import Interrupted, describe_failure, print_error
-from federator.cli.printer import Printer, flush, print_to_stderr
+from federator.cli.printer import Printer
 from federator.connector.errors import FederatorError, StateError
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 
@@ -102,9 +102,7 @@ class Cli:
     def print_note(self, text: str) -> None:
         """Print a note on stderr, except with ``--quiet``."""
         if not self.quiet:
-            # Where both streams go to one file, the note comes after the lines before it.
-            flush()
-            print_to_stderr(self.repeat_option(text))
+            self.out.note(self.repeat_option(text))
 
     def print_more(self, limit: int) -> None:
         """Note that there are more entries than the ``limit`` allows."""

@@ -65,7 +65,7 @@ def _print_deployment(cli: Cli, index: Index, deployment: Deployment) -> None:
         return
     cli.out.pairs([
         ("instance", instance.id or "(none)"), ("fingerprint", deployment.fingerprint), ("index", index.address),
-        ("state", _describe_state(deployment, instance)), ("current place", deployment.current_site),
+        ("state", _describe_state(deployment, instance)), ("current location", deployment.current_site),
         ("confirmed for", deployment.confirmed_site or "(the first run confirms it)"),
     ])  # fmt: skip
 

@@ -90,6 +90,7 @@ class Printer:
         self.output = output
         pager = find_pager() if paged and self.is_terminal and sys.stdin.isatty() and output is Output.TABLE else None
         self._pager, self._kept = pager, io.StringIO() if pager else None
+        self._notes: list[str] = []
 
     @cached_property
     def console(self) -> Console:
@@ -113,6 +114,16 @@ class Printer:
             show_in_pager(text, pager)
         else:
             self._write(text)
+        while self._notes:
+            self.note(self._notes.pop(0))
+
+    def note(self, text: str) -> None:
+        """Print a note on stderr, after the lines before it: also where both streams go to one file, or those lines to the pager."""
+        if self._kept is not None:
+            self._notes.append(text)
+        else:
+            flush()
+            print_to_stderr(text)
 
     @property
     def is_terminal(self) -> bool:

@@ -157,6 +157,20 @@ def test_errors_break_between_words_on_a_terminal(filled: Shell) -> None:
     assert "2026-11-20T08:30:00Z" in text
 
 
+@pytest.mark.parametrize("lines", ["50", "2"])
+def test_notes_come_after_the_table_that_a_pager_may_show(filled: Shell, lines: str) -> None:
+    terminal, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from federator.cli import main; main()", "search", "*", "--limit", "1"]
+    environment = {**os.environ, "COLUMNS": "80", "LINES": lines, "NO_COLOR": "1", "PAGER": "cat"}
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    subprocess.run(command, cwd=filled.folder, env=environment, check=False, timeout=240, **streams)  # type: ignore[call-overload]
+    os.close(theirs)
+    text = os.read(terminal, 4096).decode()
+    os.close(terminal)
+    assert text.splitlines()[-1] == "12 tables match; --limit 4 shows more of them.", text
+    assert len(text.splitlines()) > 2
+
+
 @pytest.mark.parametrize("words", [["mirror", "list"], ["mirror", "show", "nightly"], ["ls"]])
 def test_an_index_of_another_version_is_not_an_empty_one(shell: Shell, words: list[str]) -> None:
     with shell.index().write() as connection:
