@@ -61,7 +61,9 @@ class TreeNode:
     message: str | None = None
     stored: Annotated[
         StoredFacts | None,
-        Field(description="what verification found, with `with=verified`; null: a namespace, not verified, or not requested"),
+        Field(
+            description="what verification found, in the search and with `with=verified`; null: a namespace, or not verified"
+        ),
     ] = None
 
 
@@ -328,11 +330,18 @@ def _build_node(source: str, entry: ChildEntry, proven: dict[str, Coverage], sco
         return TreeNode(path_key(path), entry.name, entry.kind.value)
     own_coverage = proven.get(entry.path) if not entry.is_table else None
     evidence = own_coverage.weakest if own_coverage is not None else None
-    stored = None if entry.checked_at is None else StoredFacts(entry.rows, entry.size, entry.written_at, entry.checked_at)
+    stored = build_stored_facts(entry.rows, entry.size, entry.written_at, entry.checked_at)
     return TreeNode(
         path_key(path), entry.name, entry.kind.value, entry.location, evidence.state.value if evidence else None, entry.verified,
         entry.problem or (evidence and evidence.reason) or None, stored,
     )  # fmt: skip
+
+
+def build_stored_facts(
+    rows: int | None, size: int | None, written_at: float | None, checked_at: float | None
+) -> StoredFacts | None:
+    """Return what verification found at a location; None if it was never opened."""
+    return None if checked_at is None else StoredFacts(rows, size, written_at, checked_at)
 
 
 def _build_verification(stored: Verification, scopes: Scopes) -> TableVerification:

@@ -168,9 +168,10 @@ def test_the_theme_is_the_systems_until_one_is_chosen(shared: Service, browser: 
 def test_on_a_phone_the_tree_is_a_drawer(shared: Service, browser: Browser) -> None:
     with open_context(shared, browser, **_PHONE) as open_page:
         page = open_page("sources")
-        tree, opener = page.get_by_role("tree"), page.get_by_role("button", name="Navigation")
+        tree = page.get_by_role("tree")
         expect(tree).to_be_hidden()
-        opener.click()
+        page.get_by_role("navigation", name="Main, short").get_by_role("button", name="Explore").click()
+        expect(tree).to_be_focused()
         tree.get_by_role("treeitem", name="copy").click()
         expect(page.get_by_role("heading", level=1, name="copy")).to_be_visible()
         expect(tree).to_be_hidden()

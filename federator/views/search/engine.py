@@ -46,7 +46,7 @@ from federator.views.search.matches import Match, Matcher, MatchKind
 from federator.views.search.query import Corrections, Query, complete_query, correct_query, parse_query
 from federator.views.search.sample import is_in_sample, list_ignored
 from federator.views.search.vocabulary import Vocabulary, get_vocabulary, read_visible_vocabulary
-from federator.views.tree import TreeNode
+from federator.views.tree import TreeNode, build_stored_facts
 
 #: the most tables of one rank that are sorted
 MAX_CANDIDATES = 1_000
@@ -426,11 +426,9 @@ def _make_hits(context: _SearchContext, ranked: Sequence[tuple[int, Any]]) -> li
             matchers[completes] = Matcher(query, complete_last=completes, corrections=context.corrections)
         key = object_id(row["source"], row["path"])
         match = matchers[completes].match(row, kind)
-        hits.append(
-            SearchHit(
-                key, row["name"], Kind(row["kind"]).value, row["location"], None, row["verified"], row["problem"], match=match
-            )
-        )
+        stored = build_stored_facts(row["rows"], row["size"], row["written_at"], row["checked_at"])
+        node = (key, row["name"], Kind(row["kind"]).value, row["location"], None, row["verified"], row["problem"], stored)
+        hits.append(SearchHit(*node, match=match))
     return hits
 
 

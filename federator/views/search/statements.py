@@ -161,7 +161,7 @@ def _limit_candidates(entries: Select[Any], *position: ColumnElement[str]) -> Su
 def _with_display_columns(connection: Connection, first: Subquery) -> Select[Any]:
     f = first.c
     columns = (f.source, f.path, f.candidates, r.name, r.kind, r.location, r.problem, r.properties, r.doc, r.owner, r.schema,
-               d.state.label("verified"))  # fmt: skip
+               d.state.label("verified"), d.rows, d.size, d.changed_at.label("written_at"), d.checked_at)  # fmt: skip
     # Outer joins keep entries without a published record, so that the caller can distinguish them from the end of the page.
     joined = first.outerjoin(t.record, r.id == f.id).outerjoin(t.source, _source_join(connection))
     joined = joined.outerjoin(t.dataset, has_facts(r.source, r.canonical))

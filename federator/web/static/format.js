@@ -9,6 +9,9 @@ export function duration(seconds) {
   return `${Math.round(seconds / size)} ${unit}`;
 }
 
+/* The duration of what took a while; of less than 10 s with its tenths. */
+export const exact = seconds => (seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds));
+
 /* A configured duration, in the largest unit that it is a whole number of. */
 export function exactDuration(seconds) {
   const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([size]) => seconds && seconds % Number(size) === 0) ?? [1, "s"];

@@ -23,7 +23,10 @@ const counted = view => entry(view, make("b", {"data-badge": entryOf(view.addres
 
 byId("views").append(...VIEWS.map(counted));
 byId("foot").append(...FOOT_VIEWS.map(view => entry(view)), make("a", {href: "/docs", text: "API"}));
+// The tree is in the drawer.
+const explore = make("button", {type: "button", onclick: event => { event.stopPropagation(); setDrawerOpen(true); byId("tree").focus(); }}, icon("namespace"), "Explore");
 byId("bar").append(...VIEWS.filter(({address}) => SHORT.includes(entryOf(address))).map(counted));
+byId("bar").firstElementChild?.after(explore);
 for (const holder of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-i]"))) holder.prepend(icon(holder.dataset.i ?? ""));
 
 onRoute(route => {

@@ -6,7 +6,7 @@ import {empty, freshness, link, more, panel, table, tableRow, UI} from "../parts
 import {setQuery} from "../router.js";
 import {choice} from "./filters.js";
 
-const COLUMNS = [["Location", "name wide"], ["State"], ["Declarations", "n"], ["Agreement"], ["Rows", "n"], ["Verified"]];
+const COLUMNS = [["Location", "name wide"], ["State"], ["Declarations", "n"], ["Agreement", "full"], ["Rows", "n"], ["Verified"]];
 const STATES = ["", "valid", "declared_only", "empty", "missing", "not_lance", "corrupt", "denied", "unreachable", "refers_outside", "unverified"];
 
 export const agreement = dataset => (dataset.disagreements.length ? state("drifted", {text: `disagree on ${dataset.disagreements.map(each => each.field).join(", ")}`})

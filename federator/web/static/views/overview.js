@@ -69,7 +69,7 @@ export async function show({signal}) {
   const recent = changes?.differences ?? [];
   return {title: "Overview", nodes: [make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Overview"}), make("p", {class: "q", text: `${plural(overview.tables, "table")} in ${plural(overview.sources.length, "source")}`}),
     make("div", {class: "acts"}, crawlButton("Crawl all sources"))), figures(overview, series),
-  make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "of the last day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
+  make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "last day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
     recent.length ? make("ol", {class: "rows log"}, recent.map(item => changeRow(item))) : empty("No change in the last day"))),
   panel("Sources", {more: barKey()}, overview.sources.length ? sourcesTable(overview.sources, series) : empty("No source is configured", "Add one with: federator init"))]};
 }

@@ -24,7 +24,7 @@ const changesOf = plan => make("span", {}, counted(plan.changes), OPEN.includes(
 
 const inPart = plan => (plan.partial ? make("span", {class: "q", text: " in part"}) : null);
 
-export const cellsOf = plan => [planLink(plan.digest), mirrorLink(plan.mirror), make("span", {}, state(plan.state), inPart(plan)),
+export const cellsOf = plan => [planLink(plan.digest), mirrorLink(plan.mirror), make("span", {}, plan.state === "ready" && !total(plan.changes) ? state("skipped", {text: "no changes"}) : state(plan.state), inPart(plan)),
   changesOf(plan), counted(plan.refusals), ago(plan.created_at)];
 
 /* Held plans, with all that a decision starts from. */

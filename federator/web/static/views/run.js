@@ -1,20 +1,18 @@
 // One run, followed while it is active.
 import {find, follow, get, send} from "../api.js";
 import {make, makeSvg, name} from "../dom.js";
-import {ago, count, counted, duration, plural, state, toneOf, words} from "../format.js";
+import {ago, count, counted, exact, plural, state, toneOf, words} from "../format.js";
 import {button, empty, figures, freshness, link, needing, note, panel, table} from "../parts.js";
 import {announce, attempt} from "../router.js";
 import {planLink} from "./plans.js";
 import {took} from "./runs.js";
 
-const SOURCES = [["Source"], ["State"], ["Tables", "n"], ["Added", "n"], ["Changed", "n"], ["Removed", "n"], ["Not read", "n"], ["Note", "long"]];
+const SOURCES = [["Source"], ["State"], ["Tables", "n"], ["Added", "n"], ["Changed", "n"], ["Removed", "n"], ["Note", "long"]];
 const CHANGES = [["Action"], ["Target", "name"], ["State"], ["Detail", "long"]];
 
 const change = line => [words(line.action), link("t", line.target_path ? `${line.target_source}$${line.target_path}` : line.target_source), state(line.state), line.message];
 
 const STAGES = [["Stage"], ["Of", "name"], ["State"], ["Time", "time drop"], ["Took", "n"], ["Calls", "n"], ["Errors", "n"], ["Detail", "long"]];
-
-const exact = seconds => (seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds));
 
 const keyOf = stage => JSON.stringify([stage.stage, stage.subject]);
 
@@ -42,7 +40,7 @@ function stagePanel(run, usual) {
 
 function content(run, usual) {
   const sources = run.sources.map(part => [link("t", part.source), state(part.state), count(part.tables), count(part.added), count(part.changed), count(part.removed),
-    part.failed_namespaces ? plural(part.failed_namespaces, "namespace") : "nothing", part.message]), shown = run.sources.some(part => part.message) ? SOURCES : SOURCES.slice(0, -1);
+    [part.failed_namespaces ? `${plural(part.failed_namespaces, "namespace")} not read` : "", part.message].filter(Boolean).join(": ")]), shown = sources.some(cells => cells[cells.length - 1]) ? SOURCES : SOURCES.slice(0, -1);
   const writes = run.writes && Object.keys(run.writes).length ? counted(run.writes) : null;
   return [run.error ? note("bad", make("strong", {text: "Error: "}), run.error) : null,
     figures([["By", make("span", {}, name(run.actor), make("small", {text: ` ${run.trigger}`}))], ["Started", ago(run.started_at)], ["Took", took(run)], ["Writes", writes]]),

@@ -1,7 +1,7 @@
 // All runs, newest first, and the start of one.
 import {get, query, readPerson, send} from "../api.js";
 import {getElement, make, name} from "../dom.js";
-import {ago, duration, state, words} from "../format.js";
+import {ago, exact, state, words} from "../format.js";
 import {empty, freshness, more, panel, path, rows, sentences, table, tableRow, UI, unlessAllowed} from "../parts.js";
 import {attempt} from "../router.js";
 import {chips, choice} from "./filters.js";
@@ -15,7 +15,7 @@ const PERIODS = [["-1h", "the last hour"], ["-1d", "the last day"], ["-7d", "the
 
 export const runLink = id => make("a", {class: "run-id", href: path("runs", id)}, name(id, {mono: true}));
 
-export const took = run => (run.finished_at ? duration((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000) : "");
+export const took = run => (run.finished_at ? exact((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000) : "");
 
 const SHOWN = 3;
 

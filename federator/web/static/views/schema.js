@@ -34,11 +34,9 @@ export function schemaPanel(schema) {
   if (!columns.length) return panel("Columns", {}, empty("No columns are known", "The catalog declares none, and the location was not opened.", {state: "unverified"}));
   const summary = odd ? note("warn", make("strong", {text: `${plural(odd, "column")} of ${columns.length} ${odd === 1 ? "differs" : "differ"}. `}), "Types are compared by their group, because catalogs name them differently.")
     : schema.is_reordered ? note("warn", make("strong", {text: "The columns are in another order "}), "than they are stored in.") : both ? note("ok", "Both sides have the same columns.") : null;
+  // What is not known of all columns has no column of its own.
+  const isShown = [true, schema.declares_columns, schema.is_stored_known, both, true], of = cells => cells.filter((_, at) => isShown[at]);
   const known = both ? null : schema.declares_columns ? "declared; the stored columns are not known" : "stored; the catalog declares none";
-  return panel("Columns", {note: known}, summary, table([["Column", "full"], ["Declared", "long full"], [schema.version === null ? "Stored" : `Stored, version ${schema.version}`, "long full"], ["Differs", "full"], ...copies.length ? [["In copies", "full"]] : []],
-    columns.map(column => {
-      const cells = row(column, copies);
-      if (!both) cells[3] = make("span", {class: "q nw", text: "not known"});
-      return cells;
-    }), "Columns"));
+  return panel("Columns", {note: known}, summary, table(of([["Column", "full"], ["Declared", "long full"], [schema.version === null ? "Stored" : `Stored, version ${schema.version}`, "long full"], ["Differs", "full"], ...copies.length ? [["In copies", "full"]] : []]),
+    columns.map(column => of(row(column, copies))), "Columns"));
 }

@@ -1,7 +1,7 @@
 // The search: results while one types, why each was found, and facets that narrow it.
 import {ApiError, get, query} from "../api.js";
 import {highlight, icon, make, name, parentId, trail} from "../dom.js";
-import {count, state} from "../format.js";
+import {ago, count, plural, state} from "../format.js";
 import {empty, freshness, more, note, panel, path, UI} from "../parts.js";
 import {setQueryInPlace} from "../router.js";
 
@@ -23,14 +23,15 @@ const tables = number => `${number} ${number === "1" ? "table" : "tables"}`;
 const isMark = part => part.field === "property" && part.key?.startsWith("federator.");
 
 export function hit(node) {
-  const all = node.match?.parts ?? [], parts = all.every(isMark) ? all : all.filter(part => !isMark(part)), of = field => parts.filter(part => part.field === field);
+  const {stored} = node, all = node.match?.parts ?? [], parts = all.every(isMark) ? all : all.filter(part => !isMark(part)), of = field => parts.filter(part => part.field === field);
   const levels = Object.fromEntries(of("namespace").map(part => [part.key, part.ranges])), location = of("location")[0];
   const others = parts.filter(part => !SHOWN.includes(part.field)).slice(0, 4);
   return make("li", {class: "hit"}, make("div", {class: "name"}, icon("table"), make("a", {href: path("t", node.id)}, name(node.name, {ranges: of("name")[0]?.ranges ?? []}))),
     make("div", {class: "where"}, trail(parentId(node.id), levels), node.location ? name(node.location, {mono: true, ranges: location?.text === node.location ? location.ranges : []}) : null),
     others.length ? make("div", {class: "why"}, others.map(part => make("span", {}, make("small", {text: part.key === null ? `${part.field} ` : "property "}),
       part.key === null ? null : make("bdi", {text: `${part.key} = `}), highlight(part.text, part.ranges)))) : null,
-    state(node.verified ?? "unverified"));
+    make("div", {class: "facts"}, state(node.verified ?? "unverified"), stored && stored.rows !== null ? make("small", {text: plural(stored.rows, "row")}) : null,
+      stored?.written_at ? make("small", {}, "written ", ago(stored.written_at)) : null));
 }
 
 /* What narrows the search: its terms with a field, each with a button that removes it. */
@@ -58,7 +59,7 @@ async function results(text, search, signal) {
   const page = await get(query("/api/v1/search", {q: text, facets: true, limit: 50}), signal);
   const meant = page.did_you_mean.length ? make("p", {class: "meant"}, "Did you mean ", suggestions(page), "?") : null;
   if (!page.nodes.length) return {number: "No table", nodes: [empty(make("span", {}, "No table matches ", make("q", {text})), null, {action: meant}), freshness(page.freshness)]};
-  const number = tables(`${page.total.exact ? "" : "more than "}${count(page.total.count)}`), similar = page.nodes[0].match.kind === "typo";
+  const amount = `${page.total.exact ? "" : "more than "}${count(page.total.count)}`, number = tables(amount), similar = page.nodes[0].match.kind === "typo";
   const list = make("ul", {"aria-label": "Tables"}, page.nodes.map(hit));
   const following = more(page.next, async cursor => {
     const next = await get(query("/api/v1/search", {q: text, limit: 50, cursor}), signal);
@@ -66,7 +67,7 @@ async function results(text, search, signal) {
     return next.next;
   });
   return {number, nodes: [similar ? note("warn", make("p", {}, "No table has these words. The tables below have similar names.")) : null, meant, facetChips(page.facets, text, search),
-    page.capped ? note("warn", "Too many tables match equally well, and some are left out. Add a term.") : null, panel("Tables", {note: number}, list, following), freshness(page.freshness)]};
+    page.capped ? note("warn", "Too many tables match equally well, and some are left out. Add a term.") : null, panel("Tables", {note: amount}, list, following), freshness(page.freshness)]};
 }
 
 export async function show({query: given, signal}) {

@@ -33,7 +33,7 @@ export async function showSource(id, given, signal) {
   const acts = source.configured ? make("div", {class: "acts"}, crawlButton("Crawl", {sources: [id]}, "main"), carried ? crawlButton("Crawl in full", {sources: [id], full: true}) : null)
     : make("span", {class: "tag"}, "not configured any more");
   const numbers = figures([["Tables", [count(source.tables), ageOf(fresh)]], ["Namespaces", [count(source.namespaces), ageOf(fresh)]],
-    ["Not read", source.failed_namespaces ? plural(source.failed_namespaces, "namespace") : "nothing"], ["Revision", count(fresh.revision)], ["Crawled", crawledAgo(fresh, health?.overdue_since)]]);
+    ["Not read", source.failed_namespaces ? plural(source.failed_namespaces, "namespace") : null], ["Revision", count(fresh.revision)], ["Crawled", crawledAgo(fresh, health?.overdue_since)]]);
   return {nodes: [heading("source", id, health ? sourceState(health, {tag: true}) : state(fresh.state, {tag: true}), acts), crawled && fresh.state !== "ok" ? staleNote([fresh], failureOf(attentionTo(overview, id), source, health?.job, runs)) : null, numbers,
     make("div", {class: "cols"}, make("div", {class: "stack"}, incomplete, contents, drift),
       make("div", {class: "stack"}, runsPanel(id, runs), panel("About", {}, pairs([["Kind", source.impl], ["Tables", health ? make("div", {}, bar(health.states), breakdown(health.states, each => tablesAddress(id, each))) : null], ["Note", fresh.state === "ok" ? fresh.message : null], ["Changed", ago(fresh.published_at)], ["Read in full", ago(source.full_at)],

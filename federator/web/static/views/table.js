@@ -39,7 +39,7 @@ function declarations(found, dataset, odd) {
   const differences = dataset.disagreements.map(each => make("li", {}, make("strong", {text: each.field}), ": ", each.sides.map((side, at) => [at ? " against " : "", side.map((id, nth) => [nth ? ", " : "", name(id)])])));
   return panel("Declarations", {note: `${plural(dataset.declarations.length, "declaration")} of one dataset`},
     differences.length ? note("warn", make("p", {text: "They disagree on:"}), make("ul", {}, differences)) : null,
-    table([["Declaration", "name"], ["Agreement", "fit"], ["Location", "name wide"]], body, "Declarations"),
+    table([["Declaration", "name"], ["Agreement", "fit full"], ["Location", "name wide"]], body, "Declarations"),
     make("a", {class: "location", href: path("datasets", dataset.location)}, "Dataset ", name(dataset.location, {mono: true}), state(dataset.state)));
 }
 
@@ -67,7 +67,7 @@ export async function showTable(found, given, signal) {
   let versions = null;
   const about = panel("About", {}, pairs([["Comment", found.doc], ["Owner", found.owner], ["Kind", found.kind === "table" ? null : state("partial", {text: words(found.kind)})],
     ["Native id", found.native_id], ["Format", dataset?.verified?.format], ["Since", `revision ${count(found.since_revision)}`]]));
-  const listed = properties.length ? panel("Properties", {note: count(properties.length)}, table([["Property"], ["Value", "long"]], properties, "Properties")) : null;
+  const listed = properties.length ? panel("Properties", {note: count(properties.length)}, table([["Property"], ["Value", "long most"]], properties, "Properties")) : null;
   const views = [
     {id: "overview", title: "Overview", content: () => [verified ? numbersOf(verified, dataset) : null, graphPanel(graph, why, {drift: drifted.drift, odd}), make("div", {class: "cols"}, make("div", {class: "stack"}, declarations(found, dataset, odd),
       panel("Drift", {note: drifted.drift.length ? count(drifted.drift.length) : null}, drifted.drift.length ? driftRows(drifted.drift) : empty("No drift is known", null, {state: "ok"})),
