@@ -36,9 +36,10 @@ MAX_UNREAD_BYTES = 256 << 20
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with the limits. A request without exactly one Host header is answered with 400.
+    """uvicorn's protocol with the limits.
 
-    The host of an absolute target replaces that of the header.
+    A request without exactly one Host header is answered with 400, except one of HTTP/1.0 without any. The host of an absolute target
+    replaces that of the header.
 
     A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
     connections, one of the most numerous kind is closed, so that clients that send complete requests and read are served while others

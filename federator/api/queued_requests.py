@@ -29,7 +29,7 @@ def queue_once(connection: Connection, kind: str, argument: Mapping[str, Any], a
 
 
 def queue_bounded(connection: Connection, kind: str, argument: Mapping[str, Any], actor: str) -> requests.Request:
-    """Queue a request, also beside an equal one: a pause after a resumption counts again.
+    """Queue a request, even if an equal one is queued: after a pause and a resumption, a second pause has an effect again.
 
     Raise RequestRejected (429) if the actor has too many unfinished ones of this kind.
     """

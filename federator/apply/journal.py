@@ -87,6 +87,7 @@ class LeasedJournal(ABC, Generic[T]):
                 # An adopted object may have been another mirror's.
                 mirror = None if change.action is Action.ADOPT else self.rule.name
                 had_entry = self._replace_entry(transaction, change, entry, mirror)
+            # A recreate that failed has declared the old table again, as another object.
             elif outcome.code is ApplyCode.RESTORED and outcome.record is not None:
                 native_id = outcome.record.native_id
                 self._store_native_id(transaction, change, native_id)

@@ -30,6 +30,6 @@ def check_identity(index: Index, catalog: Catalog, namespaces: Collection[Path] 
         verdict = judge_identity(catalog.source, identities.get_accepted(connection, catalog.source), readings)
     if verdict.first_values or verdict.unknown:
         with index.write() as connection:
-            verdict = identities.check(connection, catalog.source, readings, crawl=False)
+            verdict = identities.judge_readings(connection, catalog.source, readings, crawl=False)
     if verdict.problem is not None:
         raise IdentityChanged(verdict.problem)

@@ -60,7 +60,7 @@ def record_head(index: Index, signer: Signer | None) -> None:
 def list_heads(index: Index) -> list[Head]:
     """Return every recorded head, in order."""
     chain = audit_log.find_chain_id(index)
-    return [build_head(chain, stored) for stored in audit_log.list_heads(index)]
+    return [build_head(chain, stored) for stored in audit_log.list_stored_heads(index)]
 
 
 def build_head(chain: str, stored: StoredHead) -> Head:

@@ -72,7 +72,7 @@ def read_state(index: Index, *, newest: int = 1000) -> AuditState:
         tip, digest = audit_log.get_chain_tip(connection)
         before = max(0, tip - newest)
         base = audit_log.find_digest(connection, before) if before else None
-    heads = audit_log.list_heads(index, after=before)
+    heads = audit_log.list_stored_heads(index, after=before)
     attestations = [Attestation(head.seq, head.digest, "recorded") for head in heads if head.seq <= tip]
     events = audit_log.iter_events(index, after=before, through=tip)
     check = check_chain(events, attestations, base=EventRef(before, base) if base is not None else None)
@@ -128,10 +128,10 @@ def find_forged_head(heads: Iterable[Head], keys: Keys | None) -> Finding | None
 
 
 def _find_missing_published_head(index: Index, published: Iterable[Head] | None) -> Finding | None:
-    """Check that the newest published head is in the anchor."""
+    """Return a finding if the newest published head is missing in the anchor."""
     if published is None:
         return None
-    published_seqs = [head.seq for head in audit_log.list_heads(index) if head.anchored_at is not None]
+    published_seqs = [head.seq for head in audit_log.list_stored_heads(index) if head.anchored_at is not None]
     newest = max(published_seqs, default=0)
     if newest == 0 or newest in {head.seq for head in published}:
         return None

@@ -58,7 +58,7 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
     yield Check("configuration", OK, str(settings.path))
     if not settings.spark.is_connect:
         yield _check_java()
-    yield _check_worker(settings)
+    yield _check_worker_python(settings)
     yield _check_instance(settings)
     yield _check_index(cli)
     yield from _check_file_modes(cli)
@@ -94,8 +94,7 @@ def _check_package(name: str, package: str, extra: str, needed_by: str) -> Check
     return Check(name, OK, f"{package} {version}")
 
 
-def _check_worker(settings: Settings) -> Check:
-    python = os.environ.get("PYSPARK_PYTHON")
+def _check_worker_python(settings: Settings) -> Check:
     from federator.pipeline.cluster import executor_python
 
     if settings.spark.is_connect:
@@ -105,6 +104,7 @@ def _check_worker(settings: Settings) -> Check:
         packages = settings.spark.archive or "their own packages"
         message = f"{settings.spark.master}: executors run {executor_python(settings)} with {packages}"
         return Check("workers", WARN, message, "check one with federator doctor --spark")
+    python = os.environ.get("PYSPARK_PYTHON")
     if python and os.path.realpath(python) != os.path.realpath(sys.executable):
         return Check(
             "workers", WARN, f"PYSPARK_PYTHON is {python}, which is ignored: workers use this Python", "unset PYSPARK_PYTHON"
@@ -142,6 +142,7 @@ def _check_file_modes(cli: Cli) -> Iterator[Check]:
     from federator.runtime.private_files import is_readable_by_others
 
     settings = cli.settings
+    # An anchor that is a file is no secret.
     texts = set(_iter_texts(settings.model_dump(mode="json"))) - {settings.audit.anchor}
     secrets = [Path(text.removeprefix("file:")) for text in texts if text.startswith("file:")]
     files = [settings.path, *(path for path in secrets if path.is_file())]
@@ -305,10 +306,10 @@ def _check_spark(settings: Settings, progress: ProgressDisplay) -> Iterator[Chec
         return
     progress(ProgressEvent("spark", "starting spark", "ok", "", time.monotonic() - started_at))
     yield Check("session", OK, f"Spark {spark.version} on {settings.spark.master}", None, time.monotonic() - started_at)
-    yield from _check_workers(settings, progress, spark)
+    yield from _run_worker_job(settings, progress, spark)
 
 
-def _check_workers(settings: Settings, progress: ProgressDisplay, spark: object) -> Iterator[Check]:
+def _run_worker_job(settings: Settings, progress: ProgressDisplay, spark: object) -> Iterator[Check]:
     from federator.pipeline.spark_errors import translate_spark_errors
     from federator.stages.result import ProgressEvent
 

@@ -58,7 +58,7 @@ def _print_deployment(cli: Cli, index: Index, deployment: Deployment) -> None:
         "instance": instance.id, "fingerprint": deployment.fingerprint, "index": index.address, "place": deployment.current_site,
         "confirmed": deployment.confirmed_site, "clone": deployment.is_clone, "left": deployment.released_instance,
         "marked": deployment.instance,
-        "writes": not (deployment.is_clone or deployment.has_released(instance) or deployment.renamed(instance)),
+        "writes": not (deployment.is_clone or deployment.has_released(instance) or deployment.is_renamed(instance)),
     }  # fmt: skip
     if cli.json:
         cli.out.document(data)
@@ -75,7 +75,7 @@ def _describe_state(deployment: Deployment, instance: InstanceSettings) -> str:
         return "a clone: mirrors do not write"
     if deployment.has_released(instance):
         return f"waiting for a new [instance] id: {deployment.released_instance} belongs to another deployment"
-    if deployment.renamed(instance):
+    if deployment.is_renamed(instance):
         return f"renamed: declarations are marked {deployment.instance}; mirrors do not write"
     return "confirmed" if deployment.confirmed_site else "not confirmed yet"
 

@@ -46,7 +46,8 @@ class StorageDirectory:
     """A directory: a file system of ``pyarrow.fs`` and the path within it. ``prefix`` before such a path makes a location.
 
     ``container`` is the beginning of all paths that a location does not repeat, because it is in ``prefix`` (abfss). With
-    ``has_empty_directories``, a directory can exist without files.
+    ``has_empty_directories``, a directory can exist without files. ``writes``
+    says whether calls may write: they then end sooner.
     """
 
     filesystem: Any
@@ -94,7 +95,7 @@ def open_storage(root: str, storage: Mapping[str, str], *, writes: bool = False)
 
 
 def _timeouts(*, writes: bool) -> tuple[float, float]:
-    """Return the seconds in which a connection is open, and in which a response begins."""
+    """Return the seconds in which a connection must be open, and those in which a response must begin."""
     return (_WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS) if writes else (_CONNECT_SECONDS, _REQUEST_SECONDS)
 
 
@@ -115,7 +116,7 @@ def _open_s3(root: str, scheme: str, storage: Mapping[str, str], *, writes: bool
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
     base = _bucket_and_prefix(root)
-    options = _options_with_prefix(storage, "aws_")
+    options = _strip_prefix(storage, "aws_")
     endpoint = options.get("endpoint") or options.get("endpoint_url")
     region = options.get("region") or options.get("default_region")
     if not region and not endpoint:
@@ -144,7 +145,7 @@ def _open_s3(root: str, scheme: str, storage: Mapping[str, str], *, writes: bool
 
 
 def _open_gcs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
-    options = _options_with_prefix(storage, "google_")
+    options = _strip_prefix(storage, "google_")
     unusable = sorted(
         {"service_account", "service_account_path", "service_account_key", "application_credentials"} & set(options)
     )
@@ -166,8 +167,8 @@ def _open_gcs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDire
 
 
 def _open_azure(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
-    """``az://container/path``, with the account in ``storage.account_name``, or ``abfss://container@account.host/path``."""
-    options = {key.removeprefix("storage_"): value for key, value in _options_with_prefix(storage, "azure_").items()}
+    """Open ``az://container/path``, with the account in ``storage.account_name``, or ``abfss://container@account.host/path``."""
+    options = {key.removeprefix("storage_"): value for key, value in _strip_prefix(storage, "azure_").items()}
     container, separator, host = urlsplit(root).netloc.rpartition("@")
     account = host.split(".")[0] if separator else options.get("account_name")
     if not account:
@@ -225,7 +226,7 @@ def _filesystem_class(name: str, root: str) -> Any:
         raise ConfigError(f"{root}: this pyarrow has no {name}", hint="install pyarrow from PyPI or conda-forge") from error
 
 
-def _options_with_prefix(storage: Mapping[str, str], prefix: str) -> dict[str, str]:
+def _strip_prefix(storage: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {key.lower().removeprefix(prefix): value for key, value in storage.items()}
 
 

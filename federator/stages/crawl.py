@@ -89,7 +89,7 @@ def _crawl_source(context: RunContext, name: str, *, full: bool) -> PublishResul
         _record_worker_calls(context, name, crawled.calls)
         with context.index.write() as connection:
             lease.require_held(connection)
-            verdict = identities.check(connection, name, [*scope.identities, *crawled.identities], crawl=True)
+            verdict = identities.judge_readings(connection, name, [*scope.identities, *crawled.identities], crawl=True)
         if verdict.problem is not None:
             crawled = unproven(crawled, verdict.problem)
         with context.index.read() as connection:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import federator
@@ -88,11 +88,8 @@ class _Tracer:
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("federator", federator.__version__)
 
-    def span(self, name: str, attributes: Attributes, *, client: bool) -> AbstractContextManager[object]:
-        return self._open_span(name, attributes, client=client)
-
     @contextmanager
-    def _open_span(self, name: str, attributes: Attributes, *, client: bool) -> Iterator[object]:
+    def span(self, name: str, attributes: Attributes, *, client: bool) -> Iterator[object]:
         from opentelemetry.trace import SpanKind, Status, StatusCode
 
         kind = SpanKind.CLIENT if client else SpanKind.INTERNAL

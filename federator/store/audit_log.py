@@ -248,7 +248,7 @@ def insert_head(connection: Connection, head: StoredHead) -> None:
     connection.execute(insert(t.audit_head), [asdict(head)])
 
 
-def list_heads(index: Index, *, after: int = 0) -> list[StoredHead]:
+def list_stored_heads(index: Index, *, after: int = 0) -> list[StoredHead]:
     """List the recorded heads after the sequence number ``after``, in order."""
     query = select(t.audit_head).where(t.audit_head.c.seq > after).order_by(t.audit_head.c.seq)
     with index.read() as connection:

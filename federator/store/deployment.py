@@ -56,7 +56,7 @@ class Deployment:
         """Return whether the configured instance id belongs to the index that this one was copied from."""
         return self.released_instance is not None and self.released_instance == instance.id
 
-    def renamed(self, instance: InstanceSettings) -> bool:
+    def is_renamed(self, instance: InstanceSettings) -> bool:
         """Return whether the configured instance id differs from the one in the ownership markers."""
         return None not in (self.instance, instance.id) and self.instance != instance.id
 
@@ -119,7 +119,7 @@ def check_instance_id(index: Index, instance: InstanceSettings) -> None:
 
 
 def _check_id(deployment: Deployment, instance: InstanceSettings) -> None:
-    if deployment.renamed(instance):
+    if deployment.is_renamed(instance):
         raise StateError(
             f"[instance] id is {instance.id!r}, but the declarations of this index are marked {deployment.instance!r}, so none would "
             "count as owned",

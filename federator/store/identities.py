@@ -43,7 +43,7 @@ def list_unconfirmed(connection: Connection, source: str) -> list[tuple[str, str
     return list(get_known(connection, source).unconfirmed)
 
 
-def check(connection: Connection, source: str, readings: Sequence[IdentityReading], *, crawl: bool) -> IdentityVerdict:
+def judge_readings(connection: Connection, source: str, readings: Sequence[IdentityReading], *, crawl: bool) -> IdentityVerdict:
     """Judge readings and store the known identities that result (``KnownIdentities.judge``)."""
     before = get_known(connection, source)
     verdict, after = before.judge(source, readings, crawl=crawl)

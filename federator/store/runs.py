@@ -113,6 +113,7 @@ def run_lifetime(index: Index, kind: str, *, trigger: str = "cli", actor: str | 
         with acquire_lease(index, _lease_name(run.id)):
             yield _insert_row(index, run, trigger)
     finally:
+        # The expired lease of a run without an end stays: ``finish_interrupted_runs`` finds the run by it.
         if not is_running(index, run.id):
             delete_lease(index, _lease_name(run.id))
 
@@ -192,7 +193,10 @@ def record_source_result(index: Index, run: RunHandle, source: str, **values: An
 
 
 def find_state_begin(connection: Connection, source: str, state: str) -> float | None:
-    """Return the start of the first of the newest runs that all left a source in a state. None if the newest run left another."""
+    """Return since when a source is in a state: the start of the first run after the newest one that left another state.
+
+    None if the newest run left another state.
+    """
     s = t.run_source.c
     other = select(s.run_id).where(s.source == source, s.state != state).order_by(s.run_id.desc()).limit(1).scalar_subquery()
     first = select(func.min(s.run_id)).where(s.source == source, s.run_id > func.coalesce(other, "")).scalar_subquery()

@@ -43,7 +43,8 @@ def list_crawl_days(connection: Connection, scopes: Scopes, *, since: float) -> 
     days_by_source: dict[str, list[CrawlDay]] = {}
     for source, day in sorted(read.keys() | failed.keys()):
         crawls, partial, tables = read.get((source, day), (0, 0, None))
-        failures, date = failed.get((source, day), 0), datetime.fromtimestamp(day * _DAY_SECONDS, UTC).date().isoformat()
+        failures = failed.get((source, day), 0)
+        date = datetime.fromtimestamp(day * _DAY_SECONDS, UTC).date().isoformat()
         days_by_source.setdefault(source, []).append(CrawlDay(date, crawls + failures, partial, failures, tables))
     return days_by_source
 

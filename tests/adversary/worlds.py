@@ -12,8 +12,7 @@ from typing import Any
 import stamina
 from botocore.config import Config
 
-from federator.connector import Catalog, Connector
-from federator.connector import tokens as page_tokens
+from federator.connector import Catalog, Connector, page_tokens
 from federator.connector.call_metrics import CallMeter
 from federator.connector.opened_catalog import OpenedCatalog
 from federator.model import NamespaceRecord, Path, TableRecord

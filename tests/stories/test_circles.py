@@ -48,7 +48,7 @@ class Deployment:
         with open_catalog(self.settings.source("next").spec) as catalog:
             rows = [row for shard in catalog.plan_shards() for row in catalog.read_shard(shard)]
             with self.index.write() as connection:
-                identities.check(connection, "next", [IdentityReading(catalog.identity())], crawl=True)
+                identities.judge_readings(connection, "next", [IdentityReading(catalog.identity())], crawl=True)
         fill(self.index, "next", *(row for row in rows if not isinstance(row, Coverage)))
 
 

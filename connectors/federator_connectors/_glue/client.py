@@ -20,7 +20,7 @@ from botocore.credentials import CredentialResolver
 from federator.connector import Internal, InvalidInput, Unsupported
 from federator.connector.call_deadline import CallSlots
 from federator.connector.operation import require_permission
-from federator.connector.tokens import PageTokens
+from federator.connector.page_tokens import PageTokens
 from federator_connectors._glue.assumed_role import Clock, RoleCredentials, RoleProvider
 from federator_connectors._glue.call_limits import limit_duration, shared_call_limiter
 from federator_connectors._glue.errors import translate_aws_errors

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from federator.connector import Internal, InvalidInput
+from federator.connector.page_tokens import PageTokens
 from federator.connector.shapes import NAME, TEXTS, Shape
-from federator.connector.tokens import PageTokens
 from federator.model import Path, path_key
 from federator_connectors._http.client import HttpClient
 from federator_connectors._http.response import HttpResponse

@@ -39,7 +39,7 @@ def _read_credential(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamespaceSettings(HttpSettings):
+class IcebergApiSettings(HttpSettings):
     """Timeouts and concurrency of a server whose namespaces have Iceberg's REST API."""
 
     connect_timeout: int = option(
@@ -60,7 +60,7 @@ class NamespaceSettings(HttpSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IcebergSettings(NamespaceSettings):
+class IcebergSettings(IcebergApiSettings):
     """Connection settings of one Iceberg REST server. Authentication uses a token, fetched tokens or AWS signatures."""
 
     endpoint: str = option(

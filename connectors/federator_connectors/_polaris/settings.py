@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from federator.connector import option, parse_positive_int
 from federator_connectors._http.settings import ClientCredentialsSettings, parse_url
-from federator_connectors._iceberg.settings import NamespaceSettings, parse_names
+from federator_connectors._iceberg.settings import IcebergApiSettings, parse_names
 
 #: patterns of names that some versions of Polaris were observed to refuse; a pattern matches the complete name
 REFUSED_NAMES = (
@@ -17,7 +17,7 @@ REFUSED_NAMES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolarisSettings(NamespaceSettings, ClientCredentialsSettings):
+class PolarisSettings(IcebergApiSettings, ClientCredentialsSettings):
     """Connection settings of one Polaris server."""
 
     endpoint: str = option(

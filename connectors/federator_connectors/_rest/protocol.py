@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from federator.connector import Unsupported
-from federator.connector.tokens import PageTokens
+from federator.connector.page_tokens import PageTokens
 from federator.model import Path, path_key
 from federator.model.locations import is_location
 from federator_connectors._http.response import HttpResponse

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from federator.connector import CatalogError, Internal, NamespaceNotFound, PermissionDenied, TableNotFound, Unsupported
+from federator.connector.page_tokens import PageTokens
 from federator.connector.shapes import Shape
-from federator.connector.tokens import PageTokens
 from federator.model import Path, path_key
 from federator_connectors._http.authentication import Authentication, FixedHeaders
 from federator_connectors._http.client import HttpClient

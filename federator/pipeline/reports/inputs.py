@@ -61,9 +61,10 @@ TABLES: dict[str, ReadColumns] = {
 }  # fmt: skip
 #: the name under which the queries of figures read the result of the details query
 DETAILS = "details"
-#: the name under which queries read the current records, and the Spark types of their columns
+#: the name under which queries read the current records, and the tables that these are computed from
 _CURRENT = "current"
 _READ_FOR_CURRENT = ("source", "source_store")
+#: the Spark types of the columns of ``record`` among those of ``current``
 _CURRENT_TYPES = {
     "is_table": "smallint", "path": "string", "parent": "string", "kind": "string", "location": "string", "canonical": "string",
     "owner": "string", "native_id": "string", "problem": "string", "valid_from": "bigint",

@@ -19,7 +19,7 @@ def replaced(shell: Shell) -> MemoryStore:
     """The store of ``copy``, which is another catalog than the one that the index accepted."""
     index = shell.index()
     with index.write() as connection:
-        identities.check(connection, "copy", [IdentityReading(Identity.of("catalog one"))], crawl=True)
+        identities.judge_readings(connection, "copy", [IdentityReading(Identity.of("catalog one"))], crawl=True)
     index.close()
     store = shell.store("copy")
     store.add_namespace(("sales",))
@@ -54,7 +54,7 @@ def test_a_person_declares_nothing_in_another_catalog(shell: Shell, replaced: Me
 def test_nothing_is_confirmed_while_yet_another_catalog_answers(shell: Shell, replaced: MemoryStore) -> None:
     index = shell.index()
     with index.write() as connection:
-        identities.check(connection, "copy", [IdentityReading(Identity.of("catalog two"))], crawl=False)
+        identities.judge_readings(connection, "copy", [IdentityReading(Identity.of("catalog two"))], crawl=False)
     index.close()
     replaced.identify("catalog three")
     refused = shell.run("sources", "confirm", "copy", "--yes")

@@ -9,8 +9,8 @@ import pytest
 
 from federator.connector import Catalog, Internal, Observation, Shard, TableNotFound
 from federator.connector.opened_catalog import OpenedCatalog
+from federator.connector.page_tokens import MAX_IDLE_PAGES, PageTokens
 from federator.connector.shapes import NAME, TEXTS, maybe, mismatch
-from federator.connector.tokens import MAX_IDLE_PAGES, PageTokens
 from federator.model import Coverage, NamespaceRecord, Path, Record, TableRecord
 
 _LIST = {"tables": [{"name": NAME, "properties": maybe(TEXTS), "count": maybe(int)}], "next": maybe(str)}
