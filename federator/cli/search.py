@@ -66,11 +66,16 @@ def search(
         return USAGE
     if cli.json:
         _print_json(cli, results, facets=facets)
-        return None
+    else:
+        _print_page(cli, results, query, limit=limit, facets=facets)
+    return None
+
+
+def _print_page(cli: Cli, results: SearchPage, query: str, *, limit: int, facets: bool) -> None:
     suggestions = " or ".join(escape_text(text) for text in results.did_you_mean)
     if not results.nodes:
         cli.print_note(f"no table matches {escape_text(query)}" + (f"; did you mean {suggestions}?" if suggestions else ""))
-        return None
+        return
     if results.nodes[0].match.kind == "typo":
         cli.print_note(
             f"no table matches {escape_text(query)}; these have similar names" + (f": {suggestions}" if suggestions else "")
@@ -78,7 +83,7 @@ def search(
     columns = [Column("table", wide=True), Column("state"), Column("location", cut=True)]
     cli.out.table(columns, [(node.id, node.verified or "", node.location) for node in results.nodes])
     if results.facets and facets:
-        _show(cli, results.facets)
+        _print_facets(cli, results.facets)
     total = results.total
     if results.next is not None or results.capped:
         number = f"{'' if total.exact else 'more than '}{total.count:,} tables match" if total else "there are more"
@@ -86,11 +91,10 @@ def search(
         cli.print_note(f"{number}; --limit {limit * 4} shows more of them.{narrower}")
     elif suggestions and results.nodes[0].match.kind != "typo":
         cli.print_note(f"did you mean {suggestions}?")
-    return None
 
 
 def _print_json(cli: Cli, results: SearchPage, *, facets: bool) -> None:
-    counts = {"facets": _facets(results.facets)} if results.facets and facets else {}
+    counts = {"facets": _facets_to_json(results.facets)} if results.facets and facets else {}
     nodes = [{name: getattr(node, name) for name in _FIELDS} | {"match": asdict(node.match)} for node in results.nodes]
     total = asdict(results.total) if results.total else None
     more = results.next is not None or results.capped
@@ -98,12 +102,12 @@ def _print_json(cli: Cli, results: SearchPage, *, facets: bool) -> None:
     cli.out.document(document, rows="nodes", columns=(*_FIELDS, "match"))
 
 
-def _facets(facets: Facets) -> dict[str, Any]:
+def _facets_to_json(facets: Facets) -> dict[str, Any]:
     values = {name: [{"value": value, "count": count} for value, count in pairs] for name, pairs in facets.values.items()}
     return {"counted": facets.counted, "exact": facets.exact, **values}
 
 
-def _show(cli: Cli, facets: Facets) -> None:
+def _print_facets(cli: Cli, facets: Facets) -> None:
     prefix = "" if facets.exact else "at least "
     rows = [(name, value, f"{prefix}{count:,}") for name, pairs in facets.values.items() for value, count in pairs]
     cli.out.line()

@@ -135,17 +135,17 @@ def _read_items(catalog: Catalog, shard: Shard | NamedTables) -> Iterator[Record
 def _read_named_tables(catalog: Catalog, named: NamedTables) -> Iterator[Record | Coverage]:
     """Yield the tables, then carried coverage with their number.
 
-    An expected table that is not among them is gone, if a listing of the names omits it, too. Only the coverage of the whole namespace
-    counts as a miss, so it is read for an origin that is gone, and if anything else is not as expected.
+    An expected table that the catalog does not describe is gone if a listing of names omits it, too. The whole namespace is read
+    instead if such a table is an origin, because only its complete listing counts as a miss, or if the table is still listed.
     """
     try:
         tables = catalog.describe_tables(named.namespace, named.names)
         missing = named.expected - {table.path[-1] for table in tables}
-        is_whole = bool(missing) and not missing.isdisjoint({*named.origins, *catalog.list_tables(named.namespace)})
+        reads_whole = bool(missing) and not missing.isdisjoint({*named.origins, *catalog.list_tables(named.namespace)})
     except CatalogError:
         # A crawl of the namespace says which table is the reason, and reads the others.
-        is_whole = True
-    if is_whole:
+        reads_whole = True
+    if reads_whole:
         for shard in catalog.plan_shards_for([named.namespace]):
             yield from catalog.read_shard(shard)
         return

@@ -31,7 +31,7 @@ class MemoryStore:
 
     @contextmanager
     def locked_state(self, *, write: bool = False) -> Iterator[dict[str, Any]]:
-        """The state under an exclusive lock. Changes are stored only with ``write``, and only if the block does not raise."""
+        """The state under an exclusive lock. The block changes it only with ``write``; its changes are discarded if it raises."""
         with self._lock:
             if self._file is None:
                 copy = json.loads(json.dumps(self._state)) if write else self._state

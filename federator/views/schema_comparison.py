@@ -13,7 +13,7 @@ from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.comparison import ColumnDifference, column_names, compare_columns
 from federator.store import Index
 from federator.views import tree
-from federator.views.declaration_graph import build_graph
+from federator.views.declaration_graph import DeclarationGraph, build_graph
 from federator.views.freshness import Freshness
 
 
@@ -71,19 +71,25 @@ def compare_schemas(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) ->
 def _list_columns_of_copies(index: Index, node: Path, scopes: Scopes) -> dict[str, set[str]]:
     """Return the column names of each copy of a table, and of its copies, by object id. Copies that declare no columns are left out."""
     graph = build_graph(index, node, scopes=scopes)
-    targets: dict[str, list[str]] = {}
-    for link in graph.mirrored:
-        targets.setdefault(link.origin, []).append(link.target)
-    copies: dict[str, None] = {}
-    frontier = [graph.id]
-    while frontier:
-        reached = [target for origin in frontier for target in targets.get(origin, ())]
-        frontier = [target for target in dict.fromkeys(reached) if target not in copies and target != graph.id]
-        copies |= dict.fromkeys(frontier)
     declared = {table.id for table in graph.tables if table.is_declared}
     columns: dict[str, set[str]] = {}
-    for copy in sorted(set(copies) & declared):
+    for copy in sorted(_collect_copies(graph) & declared):
         schema = tree.get_table(index, parse_path_key(copy), scopes=scopes).schema
         if schema:
             columns[copy] = set(column_names(json.dumps(schema)))
     return columns
+
+
+def _collect_copies(graph: DeclarationGraph) -> set[str]:
+    """Return the object ids of the copies of the graph's table, and of their copies."""
+    targets: dict[str, list[str]] = {}
+    for link in graph.mirrored:
+        targets.setdefault(link.origin, []).append(link.target)
+    copies: set[str] = set()
+    frontier = {graph.id}
+    while frontier:
+        reached = {target for origin in frontier for target in targets.get(origin, ())}
+        # Mirrors may form a circle.
+        frontier = reached - copies - {graph.id}
+        copies |= frontier
+    return copies

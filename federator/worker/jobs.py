@@ -102,6 +102,7 @@ def _view_job(job: Job, state: job_states.JobState, now: float) -> JobView:
 
 def jobs_after_crawl(settings: Settings, source: str) -> list[Job]:
     """Return the jobs that a crawl of a source triggers."""
+    # Only mirrors can have this schedule.
     rules = settings.mirror_rules
     return [job for job in configured_jobs(settings) if job.schedule == AFTER_CRAWL and rules[job.subject].origin == source]
 

@@ -78,14 +78,15 @@ def _to_protocol_explain(body: Any) -> Any:
     return {**body, "query": to_protocol_query(body["query"])} if isinstance(body, dict) and "query" in body else body
 
 
-def _recognise_schema(body: Any) -> Any:
+def _omit_schema_stream(body: Any) -> Any:
+    """Return None for the Arrow IPC stream of a schema, which the route reads itself; any other body as it is."""
     if body is None:
         raise ValueError("it must be an object with named fields")
     return None if isinstance(body, bytes) and body.startswith(_ARROW_MESSAGE) else body
 
 
 #: the body of a request to add columns; None for an Arrow IPC stream
-AddColumnsBody = Annotated[AlterTableAddColumnsRequest | None, BeforeValidator(_recognise_schema)]
+AddColumnsBody = Annotated[AlterTableAddColumnsRequest | None, BeforeValidator(_omit_schema_stream)]
 #: the body of a query, and of requests for its plan, in the protocol's form or in lancedb's
 QueryBody = Annotated[QueryTableRequest, BeforeValidator(to_protocol_query)]
 ExplainBody = Annotated[ExplainTableQueryPlanRequest, BeforeValidator(_to_protocol_explain)]

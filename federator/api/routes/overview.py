@@ -131,10 +131,10 @@ def _find_item(key: str, index: Index, settings: Settings, principal: Principal,
     raise NotFound(f"there is no entry {key!r} in what needs attention", hint="GET /api/v1/overview")
 
 
-def _health(source: Source, states: dict[str, int], since: float | None, job: JobView | None) -> SourceHealth:
+def _health(source: Source, states: dict[str, int], overdue_since: float | None, job: JobView | None) -> SourceHealth:
     """Return a source with its tables by verification state, the time since which its crawl is overdue, and the job that crawls it."""
     fields = {name: getattr(source, name) for name in Source.model_fields}
-    return SourceHealth(**fields, states=states, overdue_since=since, job=job)
+    return SourceHealth(**fields, states=states, overdue_since=overdue_since, job=job)
 
 
 def _overdue_since(source: Source, now: float) -> float | None:

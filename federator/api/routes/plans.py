@@ -57,9 +57,7 @@ def get_plans(
     settings: SettingsDep,
     visibility: VisibilityDep,
     mirror: Annotated[str | None, Query(max_length=80, description="only plans of this mirror")] = None,
-    state: Annotated[
-        str | None, Query(max_length=20, description="ready, held, approved, rejected, applied or outdated")
-    ] = None,
+    state: Annotated[str | None, Query(max_length=20, description=f"{', '.join(STATES[:-1])} or {STATES[-1]}")] = None,
     run: Annotated[str | None, Query(max_length=64, description="only plans that this run created, by its id")] = None,
     digest: Annotated[
         str | None,
@@ -211,5 +209,5 @@ def _decide(
     with bounding_memory(index, visibility, digest, None) as is_large:
         if is_large:
             return large_plan_response(request, index, settings, visibility, digest)
-    visible = VisiblePlan(decided, decided.content, partial=False)
-    return build_plan_view(index, visibility, visible, plan_sources(settings, decided.mirror))
+        visible = VisiblePlan(decided, decided.content, partial=False)
+        return build_plan_view(index, visibility, visible, plan_sources(settings, decided.mirror))

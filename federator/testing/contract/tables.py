@@ -308,14 +308,14 @@ class TableContract(Contract):
     @operation("ListTables")
     @requires(lambda c: c.make_managed is not None)
     def test_a_managed_table_is_never_listed(self, facade: CatalogNamespace, catalog: Catalog, namespace: Path) -> None:
-        self._is_no_lance_table(self.make_managed, facade, catalog, namespace)
+        self._check_not_listed(self.make_managed, facade, catalog, namespace)
 
     @operation("ListTables")
     @requires(lambda c: c.make_foreign is not None)
     def test_a_foreign_object_is_never_listed(self, facade: CatalogNamespace, catalog: Catalog, namespace: Path) -> None:
-        self._is_no_lance_table(self.make_foreign, facade, catalog, namespace)
+        self._check_not_listed(self.make_foreign, facade, catalog, namespace)
 
-    def _is_no_lance_table(
+    def _check_not_listed(
         self, make: Callable[[Path, str], object] | None, facade: CatalogNamespace, catalog: Catalog, namespace: Path
     ) -> None:
         name = unique_name("x")
