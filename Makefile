@@ -14,7 +14,7 @@ MODULES := $(filter-out $(addprefix tests/unit/,__pycache__/ api/ audit/ cli/ no
 # Without cached byte code, each command compiles its libraries again, which costs more CPU time than a whole run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check test test-quick pythons test-integrations bench prove adversary cluster fuzz-access interop demo docs helm toxiproxy lock servers release clean
+.PHONY: help setup check test test-quick pythons test-integrations bench prove adversary cluster fuzz-access interop demo docs helm toxiproxy stores lock servers release clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ check: setup ## lint, types (of the page, too), import directions, names, sizes 
 	$(BIN)/python .ci/check_names.py
 	@.ci/page_types
 
-test: servers check pythons helm toxiproxy ## everything: checks, then the whole suite against real servers, with the 20 slowest tests at the end
+test: servers check pythons helm toxiproxy stores ## everything: checks, then the whole suite against real servers, with the 20 slowest tests at the end
 	$(BIN)/python -m pytest $(WORKERS) --durations=20
 
 test-quick: setup ## single modules and invariants, without Spark and servers
@@ -89,6 +89,9 @@ helm: setup ## helm, kubeconform and Kubernetes' schemas from the Go module prox
 
 toxiproxy: setup ## a fault injector from the Go module proxy, which tests/adversary needs
 	@.ci/toxiproxy >/dev/null
+
+stores: setup ## emulators of Azure (npm) and Google Cloud Storage (Go module proxy), which tests/servers/dir needs
+	@.ci/stores >/dev/null
 
 lock: setup ## pin the newest allowed versions into requirements.lock and requirements-docs.lock
 	$(BIN)/uv pip compile --system-certs pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --upgrade --quiet --output-file requirements.lock

@@ -15,7 +15,7 @@ from federator.runtime import redaction
 pytest_plugins = [
     "tests.fixtures.network", "tests.fixtures.quick", "tests.fixtures.index", "tests.fixtures.postgres", "tests.fixtures.spark",
     "tests.fixtures.hive", "tests.fixtures.glue", "tests.fixtures.unity", "tests.fixtures.polaris", "tests.fixtures.rest",
-    "tests.fixtures.iceberg", "tests.fixtures.nessie",
+    "tests.fixtures.iceberg", "tests.fixtures.emulators", "tests.fixtures.nessie",
 ]  # fmt: skip
 
 

@@ -9,8 +9,8 @@ A subdirectory is a table even if it is empty or contains other files. Opening s
 - A subdirectory that may not be entered, a prefix that an object store denies (403), or a link that cannot be followed (permissions, a
   loop), is an undescribed table: it is not absent, keeps its record, and the crawl names its path. A link to nothing is absent.
 - The directory is a path or a URI: ``file:``, ``s3://``, ``gs://``, ``az://``, ``abfss://``, ``hdfs://``, with Lance's own storage
-  options in ``dir.storage.*``. A relative path starts at the directory of the configuration file, or at the working directory if
-  there is no such file.
+  options in ``dir.storage.*``. Google Cloud Storage needs the extra ``gcs``, and Azure ``azure``. A relative path starts at the
+  directory of the configuration file, or at the working directory if there is no such file.
 - A directory cannot store locations outside itself: they are Unsupported, and so is altering. It does not store the properties of a
   declaration, which is accepted without them, as pylance does; in a namespace of a manifest they are stored. Without a namespace,
   ``x`` is only at ``x.lance`` or ``x``. A mirror into a directory refuses other locations in its plan (``no_location``).

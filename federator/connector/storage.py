@@ -1,4 +1,4 @@
-"""Storage directories: file systems and object stores of ``pyarrow.fs``, opened with Lance's storage options.
+"""Storage directories: file systems and S3 by ``pyarrow.fs``, Google Cloud Storage and Azure by obstore, with Lance's storage options.
 
 The keys of the options may have Lance's prefixes (``aws_``, ``azure_storage_``, ``azure_``, ``google_``).
 """
@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path as FilePath
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from federator.connector.call_deadline import call_seconds, run_with_deadline
@@ -27,7 +26,9 @@ from federator.connector.errors import (
     Unauthenticated,
     Unsupported,
 )
+from federator.connector.object_store import ObjectStoreFiles
 from federator.connector.options import parse_boolean
+from federator.connector.storage_options import option_name
 from federator.model import encode_key, local_path
 from federator.runtime.text import first_line
 
@@ -37,17 +38,18 @@ _CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS = 10, 30, 3
 # A store lists some thousands of directories per second.
 _LISTING_SECONDS = 600.0
 _S3_SCHEMES = ("s3", "s3a", "s3n")
+_EMULATOR_ACCOUNT = "devstoreaccount1"
 # A removal sends two requests, which must end within the time that leases give a write.
 _WRITE_CONNECT_SECONDS, _WRITE_REQUEST_SECONDS = 5, 20
 
 
 @dataclass(frozen=True)
 class StorageDirectory:
-    """A directory: a file system of ``pyarrow.fs`` and the path within it. ``prefix`` before such a path makes a location.
+    """A directory: a file system of ``pyarrow.fs`` (or ObjectStoreFiles) and the path within it.
 
-    ``container`` is the beginning of all paths that a location does not repeat, because it is in ``prefix`` (abfss). With
-    ``has_empty_directories``, a directory can exist without files. ``writes``
-    says whether calls may write: they then end sooner.
+    ``prefix`` before such a path makes a location. ``container`` is the beginning of all paths that a location does not repeat,
+    because it is in ``prefix`` (abfss). With ``has_empty_directories``, a directory can exist without files. ``writes`` says whether
+    calls may write: they then end sooner.
     """
 
     filesystem: Any
@@ -75,7 +77,7 @@ class StorageDirectory:
 
 
 def open_storage(root: str, storage: Mapping[str, str], *, writes: bool = False) -> StorageDirectory:
-    """Open a storage root. With ``writes``, requests to S3 are not repeated, and end sooner.
+    """Open a storage root. With ``writes``, requests to object stores are not repeated, and end sooner.
 
     Raise ConfigError if a library or a setting is missing, InvalidInput or Unsupported if the root is not a directory.
     """
@@ -85,7 +87,7 @@ def open_storage(root: str, storage: Mapping[str, str], *, writes: bool = False)
     if scheme in _S3_SCHEMES:
         directory = _open_s3(root, scheme, storage, writes=writes)
     elif scheme in _OPENERS:
-        directory = _OPENERS[scheme](root, scheme, storage)
+        directory = _OPENERS[scheme](root, storage, writes=writes)
     else:
         schemes = ", ".join((*_S3_SCHEMES, *_OPENERS))
         raise Unsupported(
@@ -144,57 +146,40 @@ def _open_s3(root: str, scheme: str, storage: Mapping[str, str], *, writes: bool
     return StorageDirectory(system, base, f"{scheme}://")
 
 
-def _open_gcs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
-    options = _strip_prefix(storage, "google_")
-    unusable = sorted(
-        {"service_account", "service_account_path", "service_account_key", "application_credentials"} & set(options)
-    )
-    if unusable:
-        raise ConfigError(
-            f"{root}: pyarrow's client of Google Cloud Storage does not support storage.{unusable[0]}",
-            hint="set the environment variable GOOGLE_APPLICATION_CREDENTIALS to the path of the key file",
-        )
-    endpoint = urlsplit(options.get("base_url") or options.get("endpoint") or "")
-    arguments = {
-        "anonymous": parse_boolean(options.get("skip_signature", "false")),
-        "endpoint_override": endpoint.netloc,
-        "scheme": endpoint.scheme,
-        "retry_time_limit": timedelta(seconds=_REQUEST_SECONDS),
-    }
-    return StorageDirectory(
-        _filesystem_class("GcsFileSystem", root)(**_without_empty(arguments)), _bucket_and_prefix(root), f"{scheme}://"
-    )
-
-
-def _open_azure(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
-    """Open ``az://container/path``, with the account in ``storage.account_name``, or ``abfss://container@account.host/path``."""
-    options = {key.removeprefix("storage_"): value for key, value in _strip_prefix(storage, "azure_").items()}
-    container, separator, host = urlsplit(root).netloc.rpartition("@")
-    account = host.split(".")[0] if separator else options.get("account_name")
-    if not account:
-        raise ConfigError(f"{root}: the storage account is missing", hint="set storage.account_name")
+def _open_gcs(root: str, storage: Mapping[str, str], *, writes: bool) -> StorageDirectory:
+    if "endpoint" in _strip_prefix(storage, "google_"):
+        raise ConfigError(f"{root}: Lance knows no storage.endpoint for Google Cloud Storage", hint="set storage.base_url")
     base = _bucket_and_prefix(root)
-    if separator:
-        base = base.replace(f"{container}@{host}", container, 1)
-    endpoint = urlsplit(options.get("endpoint", ""))
-    arguments = {
-        "account_key": options.get("account_key") or options.get("access_key") or options.get("master_key"),
-        "sas_token": options.get("sas_token") or options.get("sas_key"),
-        "tenant_id": options.get("tenant_id") or options.get("authority_id"),
-        "client_id": options.get("client_id"),
-        "client_secret": options.get("client_secret"),
-        "blob_storage_authority": endpoint.netloc,
-        "dfs_storage_authority": endpoint.netloc,
-        "blob_storage_scheme": endpoint.scheme,
-        "dfs_storage_scheme": endpoint.scheme,
-    }
-    system = _filesystem_class("AzureFileSystem", root)(account, **_without_empty(arguments))
-    if separator:
-        return StorageDirectory(system, base, f"{scheme}://{container}@{host}", container=container)
-    return StorageDirectory(system, base, f"{scheme}://")
+    bucket = base.split("/")[0]
+    files = _object_store(f"gs://{bucket}", bucket, storage, writes=writes)
+    return StorageDirectory(files, base, f"{root.partition('://')[0].lower()}://")
 
 
-def _open_hdfs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDirectory:
+def _open_azure(root: str, storage: Mapping[str, str], *, writes: bool) -> StorageDirectory:
+    """Open ``az://container/path``, with the account in ``storage.account_name``, or ``abfss://container@account.host/path``."""
+    scheme, authority, base = root.partition("://")[0].lower(), urlsplit(root).netloc, _bucket_and_prefix(root)
+    container, separator, _ = authority.rpartition("@")
+    options = dict(storage)
+    names = {option_name(key): text for key, text in storage.items()}
+    if not separator and "account_name" not in names:
+        if not parse_boolean(names.get("use_emulator", "false")):
+            raise ConfigError(f"{root}: the storage account is missing", hint="set storage.account_name")
+        options["account_name"] = _EMULATOR_ACCOUNT
+    bucket = container if separator else authority
+    files = _object_store(f"{scheme}://{authority}", bucket, options, writes=writes)
+    base = bucket + base.removeprefix(authority)
+    return StorageDirectory(
+        files, base, f"{scheme}://{authority}" if separator else f"{scheme}://", container=bucket if separator else ""
+    )
+
+
+def _object_store(url: str, bucket: str, options: Mapping[str, str], *, writes: bool) -> ObjectStoreFiles:
+    connect_timeout, request_timeout = _timeouts(writes=writes)
+    attempts = 1 if writes else _ATTEMPTS
+    return ObjectStoreFiles(url, bucket, options, connect_timeout=connect_timeout, timeout=request_timeout, attempts=attempts)
+
+
+def _open_hdfs(root: str, storage: Mapping[str, str], *, writes: bool) -> StorageDirectory:  # noqa: ARG001
     # Lance cannot open HDFS locations: their tables are listed but not verified.
     parts = urlsplit(root)
     if not parts.hostname:
@@ -209,10 +194,14 @@ def _open_hdfs(root: str, scheme: str, storage: Mapping[str, str]) -> StorageDir
         missing = first_line(error)
         hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH"
         raise ConfigError(f"{root}: HDFS needs Hadoop's libhdfs and Java ({missing})", hint=hint) from error
-    return StorageDirectory(system, parts.path.rstrip("/"), f"{scheme}://{parts.netloc}", has_empty_directories=True)
+    return StorageDirectory(system, parts.path.rstrip("/"), f"hdfs://{parts.netloc}", has_empty_directories=True)
 
 
-_OPENERS: dict[str, Callable[[str, str, Mapping[str, str]], StorageDirectory]] = {
+class _Opener(Protocol):
+    def __call__(self, root: str, storage: Mapping[str, str], *, writes: bool) -> StorageDirectory: ...
+
+
+_OPENERS: dict[str, _Opener] = {
     "gs": _open_gcs, "gcs": _open_gcs, "az": _open_azure, "abfs": _open_azure, "abfss": _open_azure, "hdfs": _open_hdfs,
 }  # fmt: skip
 

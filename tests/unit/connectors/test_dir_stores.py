@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from federator.connector import ConfigError, InvalidInput, Unsupported
+from federator.connector import (
+    CatalogError,
+    ConfigError,
+    InvalidInput,
+    PermissionDenied,
+    ServiceUnavailable,
+    Throttled,
+    Unauthenticated,
+    Unsupported,
+)
+from federator.connector.object_store import translate_error
 from federator.connector.storage import open_storage
 from federator_connectors._dir.storage import Directory
 
@@ -17,7 +28,7 @@ ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
     ("root", "storage", "location"),
     [
         ("gs://bucket/a b", {"google_skip_signature": "true"}, "gs://bucket/a b/x.lance"),
-        ("gs://bucket", {"base_url": "http://127.0.0.1:9", "skip_signature": "true"}, "gs://bucket/x.lance"),
+        ("gs://bucket", {"base_url": "http://127.0.0.1:9", "skip_signature": "true", "region": "eu"}, "gs://bucket/x.lance"),
         ("az://container/dir/", ACCOUNT, "az://container/dir/x.lance"),
         ("az://container", {f"azure_storage_{key}": value for key, value in ACCOUNT.items()}, "az://container/x.lance"),
         ("abfss://container@acc.dfs.core.windows.net/dir", {"sas_token": "sig=x"}, "abfss://container@acc.dfs.core.windows.net/dir/x.lance"),
@@ -38,14 +49,11 @@ def test_the_container_is_the_first_part_of_a_path_within_azure() -> None:
     ("root", "storage", "message", "hint"),
     [
         ("az://container/dir", {}, "the storage account is missing", "storage.account_name"),
-        (
-            "gs://bucket", {"google_service_account": "/key.json"}, "does not support storage.service_account",
-            "GOOGLE_APPLICATION_CREDENTIALS",
-        ),
-        (
-            "gs://bucket", {"service_account_key": "{}"}, "does not support storage.service_account_key",
-            "GOOGLE_APPLICATION_CREDENTIALS",
-        ),
+        ("gs://bucket", {"google_service_account": "/no/key.json"}, "Unable to open service account file", "storage options"),
+        ("gs://bucket", {"service_account_key": "{}"}, "missing field `private_key`", "storage options"),
+        ("gs://bucket", {"endpoint": "http://127.0.0.1:9"}, "no storage.endpoint", "storage.base_url"),
+        ("az://container", {"account_name": "acc", "account_key": "no base64"}, "Invalid Access Key", "storage options"),
+        ("abfss://c@acc.dfs.core.example", {"sas_token": "sig=x"}, "did not match any known pattern", "storage options"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_a_mistake_in_the_configuration(root: str, storage: dict[str, str], message: str, hint: str) -> None:
@@ -67,12 +75,29 @@ def test_hdfs_names_the_libraries_that_it_needs(monkeypatch: pytest.MonkeyPatch)
     assert "\ndlopen" not in caught.value.message
 
 
-def test_a_store_that_pyarrow_was_built_without_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow.fs
+@pytest.mark.parametrize(("root", "extra"), [("gs://bucket", "gcs"), ("az://container", "azure")])
+def test_the_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, root: str, extra: str) -> None:
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(ConfigError, match="obstore, which is not installed") as caught:
+        open_storage(root, ACCOUNT)
+    assert caught.value.hint == f"pip install 'lance-federator[{extra}]'"
 
-    monkeypatch.delattr(pyarrow.fs, "GcsFileSystem")
-    with pytest.raises(ConfigError, match="no GcsFileSystem"):
-        open_storage("gs://bucket", {})
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("status code: 401 Unauthorized: <Code>X</Code>", Unauthenticated, "HTTP 401 X"),
+        ("status code: 403 Forbidden: <Code>AuthenticationFailed</Code>", Unauthenticated, "HTTP 403 AuthenticationFailed"),
+        ("status code: 403 Forbidden: ", PermissionDenied, "HTTP 403"),
+        ("status code: 429 Too Many Requests: ", Throttled, "HTTP 429"),
+        ("status code: 503 Service Unavailable: <Code>ServerBusy</Code>", Throttled, "HTTP 503 ServerBusy"),
+        ("status code: 500 Internal Server Error: ", ServiceUnavailable, "HTTP 500"),
+        ("Error performing token request: status code: 400 Bad Request: ", Unauthenticated, "HTTP 400"),
+    ],
+)
+def test_a_status_of_a_store_is_an_error_of_the_catalog(text: str, kind: type[CatalogError], message: str) -> None:
+    error = translate_error("gs://lake/w", RuntimeError(text.replace("status code", "Server returned non-2xx status code")))
+    assert (type(error), error.message) == (kind, f"gs://lake/w: the store responded with {message}")
 
 
 @pytest.mark.parametrize(
