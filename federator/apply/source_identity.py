@@ -14,7 +14,7 @@ from federator.store import Index, identities
 
 @contextmanager
 def opened_as_known(index: Index, spec: SourceSpec, namespaces: Collection[Path] | None = ()) -> Iterator[Catalog]:
-    """Open a source whose identity is accepted.
+    """Open a source whose identity is accepted. ``namespaces`` are those of ``Catalog.identity``.
 
     Raise IdentityChanged if another catalog responds, and CatalogError if the identity cannot be read.
     """

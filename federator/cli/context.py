@@ -73,6 +73,7 @@ class Cli:
     quiet: bool
     log_format: LogFormat | None = None
     paged: bool = False
+    #: the option -c named ``config``
     is_config_option: bool = False
 
     @property

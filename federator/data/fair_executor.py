@@ -44,6 +44,7 @@ class FairExecutor:
         self._threads.shutdown()
 
     def _start_next(self) -> None:
+        """Start tasks while threads are free, with the lock held."""
         while self._free:
             principals = [principal for principal in self._waiting if self._running[principal] < self._share]
             if not principals:

@@ -45,7 +45,7 @@ class ClassArchive:
 
 
 def find_class_archive(java: Java) -> ClassArchive | None:
-    """Return the archive of this Java and this Spark. None if there is no directory for it."""
+    """Return the archive of this Java and this Spark, and delete abandoned drafts. None if there is no directory for it."""
     import pyspark
 
     home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()

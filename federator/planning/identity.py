@@ -128,10 +128,6 @@ class KnownIdentities:
         unconfirmed = {*verdict.unknown} if replaces else {*self.unconfirmed, *verdict.unknown}
         return verdict, KnownIdentities(self.accepted | {*verdict.first_values}, tuple(sorted(unconfirmed)))
 
-    def confirmed(self) -> KnownIdentities:
-        """Return the identities after a confirmation: every unconfirmed one is accepted."""
-        return KnownIdentities(self.accepted | {*self.unconfirmed})
-
 
 def changed_text(source: str, accepted: Accepted, unknown: Sequence[tuple[str, str]]) -> str:
     """Describe a changed identity, with both identities and the command that accepts the new one."""

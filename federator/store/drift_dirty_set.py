@@ -58,7 +58,8 @@ def build_watermark(connection: Connection, rules: Mapping[str, MirrorRule], now
     """
     sources = connection.execute(select(t.source.c.name, t.source.c.revision))
     return {
-        "at": repr(now), "aliases": _alias_digest(connection), **{f"source:{name}": str(revision) for name, revision in sources},
+        "at": repr(now), "aliases": _digest_aliases_and_stores(connection),
+        **{f"source:{name}": str(revision) for name, revision in sources},
         **{f"mirror:{name}": rule.digest for name, rule in rules.items()},
     }  # fmt: skip
 
@@ -72,8 +73,8 @@ def save_watermark(connection: Connection, watermark: Mapping[str, str]) -> None
 def compute_dirty_set(connection: Connection, watermark: Mapping[str, str]) -> DirtySet | None:
     """Return the objects that may have changed between the stored watermark and ``watermark``, the current one.
 
-    None means everything: no watermark is stored, an alias changed, a source was removed, too much changed, or the history since the
-    stored watermark is no longer kept.
+    None means everything: no watermark is stored, an alias or a store changed, a source was removed, too much changed, or the history
+    since the stored watermark is no longer kept.
     """
     stored = {row.name: row.value for row in connection.execute(select(t.drift_seen))}
     removed_sources = [name for name in stored if name.startswith("source:") and name not in watermark]
@@ -176,10 +177,10 @@ def _add_locations(connection: Connection, dirty: DirtySet) -> None:
             dirty.locations |= {row.canonical, row.place}
 
 
-def _alias_digest(connection: Connection) -> str:
+def _digest_aliases_and_stores(connection: Connection) -> str:
     digest = hashlib.sha256()
     for row in connection.execute(select(t.alias.c.canonical, t.alias.c.place).order_by(t.alias.c.canonical)):
         digest.update(f"{row.canonical}\n{row.place}\n".encode(errors="surrogatepass"))
-    for source, one in sorted(read_source_stores(connection).items()):
-        digest.update(f"{source}\n{one.store}\n{one.access}\n".encode())
+    for source, known in sorted(read_source_stores(connection).items()):
+        digest.update(f"{source}\n{known.store}\n{known.access}\n".encode())
     return digest.hexdigest()

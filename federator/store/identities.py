@@ -61,7 +61,7 @@ def judge_readings(connection: Connection, source: str, readings: Sequence[Ident
 
 
 def confirm(connection: Connection, source: str, actor: str) -> None:
-    """Accept every identity that waits for a confirmation (``KnownIdentities.confirmed``).
+    """Accept every identity that waits for a confirmation.
 
     Delete the misses and the feed cursor of the source: they belong to the old catalog.
     """

@@ -39,8 +39,8 @@ def list_change_contents(connection: Connection, changes: Iterable[Mapping[str, 
 def _iter_locations(changes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, SourceLocation]]:
     """Yield the number of each change with a source whose storage options open its location, and the canonical location.
 
-    A declaration is opened with the options of its origin, or of its target if a user declares the table, a deregistered table with
-    those of its target. ``changes`` have the form of ``Change.to_json``.
+    A declaration is opened with the options of its origin, or of its target if a user declares the table. A deregistered table is
+    opened with those of its target. ``changes`` have the form of ``Change.to_json``.
     """
     for number, change in enumerate(changes):
         after, before = change.get("after"), change.get("before")

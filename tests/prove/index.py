@@ -21,7 +21,7 @@ from federator.planning.ledger import OwnedObject
 from federator.planning.plan import Plan
 from federator.planning.publication import ObservedObject, Version
 from federator.planning.rule import MirrorRule
-from tests.prove.rules_in_memory import collect_arrivals, count_losses, difference, lost_origins
+from tests.prove.rules_in_memory import collect_arrivals, confirm_identities, count_losses, difference, lost_origins
 
 #: what verification says of the places that tables point to, by the place's last letter; of others nothing is known
 STATES = {"1": "valid", "2": "valid", "3": "valid", "4": "corrupt", "5": "valid", "6": "missing", "8": "valid", "9": "valid"}
@@ -148,7 +148,7 @@ class MemoryIndex:
     def confirm(self, source: str, rebound: Iterable[tuple[OwnedObject, Record]]) -> None:
         """``store.identities.confirm``, and ``store.ledger.rebind`` of entries whose objects are intact."""
         state = self.states[source]
-        state.identities, state.cursor = state.identities.confirmed(), None
+        state.identities, state.cursor = confirm_identities(state.identities), None
         state.misses = misses.forget_all(state.misses).applied(state.misses, state.config)
         for entry, record in rebound:
             self.ledger[entry.key] = replace(entry, native_id=record.native_id)

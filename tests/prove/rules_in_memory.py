@@ -12,6 +12,7 @@ from federator.model import Coverage, NamespaceRecord, Record, TableRecord, pare
 from federator.planning.cells import Candidates, CellInputs, LazyRecord, LedgerCounts, LedgerRow, assign_cell, decide_cell
 from federator.planning.crawls import Arrival, ArrivalCollector
 from federator.planning.decision import CrawlEvidence
+from federator.planning.identity import KnownIdentities
 from federator.planning.mapping import MirrorContext
 from federator.planning.publication import Effect, Version, compare_versions, removable
 
@@ -85,6 +86,11 @@ def count_losses(
         gone += path in absent and (location is None or location not in locations)
         moved += path in changed and after.get(path, location) != location
     return gone, moved
+
+
+def confirm_identities(known: KnownIdentities) -> KnownIdentities:
+    """Accept every unconfirmed identity. ``store.identities.confirm`` does the same in SQL."""
+    return KnownIdentities(known.accepted | {*known.unconfirmed})
 
 
 def decide_all(

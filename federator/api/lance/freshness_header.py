@@ -73,7 +73,7 @@ class FreshnessMiddleware:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
             self._cache[key] = self._clock() + CACHE_SECONDS, freshness
-        source = _source(scope)
+        source = _find_source(scope)
         if source is not None:
             return freshness.get(source, "")
         return ", ".join(freshness.values()) if len(freshness) <= MAX_SOURCES else ""
@@ -87,7 +87,7 @@ def _format_freshness(freshness: Freshness) -> str:
     return f"{freshness.source}; revision={freshness.revision}; state={freshness.state}{crawled}"
 
 
-def _source(scope: Mapping[str, object]) -> str | None:
+def _find_source(scope: Mapping[str, object]) -> str | None:
     """Return the source of the id in a protocol path; None if there is no id, or if it is the root."""
     raw = scope.get("raw_path") or str(scope["path"]).encode()
     parts = raw.decode("latin-1").split("/") if isinstance(raw, bytes) else []

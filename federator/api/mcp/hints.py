@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# The first match counts. What a command's arguments say is in the message, too.
+# Commands and their tools, replaced in this order. What a command's arguments say is in the message, too.
 _TOOLS = (
     (r"federator search (\S+)", r"search_tables with query \1"),
     (r"federator (?:tree --view merged|tree|ls '[^']*')", "browse_tree"),

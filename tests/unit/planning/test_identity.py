@@ -19,7 +19,7 @@ from federator.planning.losses import Loss, known_revisions, list_unapproved, lo
 from federator.planning.ownership import OwnershipMarker
 from federator.planning.rule import MirrorRule
 from tests.fixtures.index_content import owned
-from tests.prove.rules_in_memory import count_losses
+from tests.prove.rules_in_memory import confirm_identities, count_losses
 
 A, B = IdentityReading(Identity.of("metastore a")), IdentityReading(Identity.of("metastore b"))
 NONE = IdentityReading()
@@ -100,7 +100,7 @@ def test_only_a_crawl_that_could_read_ends_the_wait_for_a_confirmation() -> None
 
 
 def test_a_confirmation_accepts_the_new_identity_beside_the_old_one() -> None:
-    known = KnownIdentities(frozenset({("", "metastore a")}), (("", "metastore b"),)).confirmed()
+    known = confirm_identities(KnownIdentities(frozenset({("", "metastore a")}), (("", "metastore b"),)))
     assert known.unconfirmed == ()
     for reading in (A, B):
         assert known.judge("lake", [reading], crawl=True)[0].trusted
