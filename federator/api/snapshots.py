@@ -50,8 +50,10 @@ class SnapshotResolver:
     def resolve_page(
         self, listing: str, texts: tuple[str | None, ...], cursor: str | None
     ) -> tuple[str | None, tuple[Snapshot, ...]]:
-        """Return where a page begins, and the snapshots of its listing.
+        """Return where a page begins, and the snapshots of its listing: one, or two that are compared, the earlier one first.
 
+        A missing text means the present; as the first of two, the end of the last run but one. If both are missing, the second one is
+        the end of the last run.
         The cursor pins the snapshots of the first page, because a relative time such as -2d differs from page to page.
         """
         packed, _ = decode_cursor(cursor, listing, scopes=self.visibility.scopes)

@@ -120,10 +120,10 @@ class Executor:
         """Resolve the open intents of a dead run by observing their objects. The caller has waited until the old lease expired."""
         connections = CatalogPair(self.origin, self.target)
 
-        def resolve(intent: Intent) -> Outcome:
+        def resolve_one(intent: Intent) -> Outcome:
             return resolve_intent(self.journal, intent, lambda: self._remember(self._resolve_intent(connections, intent)))
 
-        return list(map(resolve, self.journal.list_open_intents()))
+        return list(map(resolve_one, self.journal.list_open_intents()))
 
     def _outcomes(self, plan: str, changes: Sequence[Change], *, any_time: bool) -> Iterator[tuple[int, Outcome]]:
         gate = ChangeGate(

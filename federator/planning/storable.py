@@ -1,4 +1,4 @@
-"""Replaces or leaves out objects with text that no index can store, so that their source can still be crawled.
+"""Replace or leave out objects with text that no index can store, so that their source can still be crawled.
 
 The decision is the same for every connector and every index.
 """

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS = 10
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
-_FILES = ("service_account", "service_account_path", "application_credentials")
+# Options that name a file with the key of a service account.
+_KEY_FILES = ("service_account", "service_account_path", "application_credentials")
 
 
 class GcsVendor:
@@ -81,7 +82,7 @@ class GcsVendor:
 
         storage = {option_name(key): text for key, text in self._settings.storage.items() if text}
         where = f"[sources.{self._source}] vend"
-        path = next((storage[name] for name in _FILES if name in storage), None)
+        path = next((storage[name] for name in _KEY_FILES if name in storage), None)
         try:
             text = Path(path).read_text(encoding="utf-8") if path else storage.get("service_account_key")
             if text:

@@ -116,7 +116,7 @@ class GlueCatalog(Catalog):
             return self._create_catalog(record, path)
         if self._tree.find(path):
             raise NamespaceAlreadyExists(f"{self.source}: {path_key(path)} is a catalog")
-        parent, _ = self._database(path)
+        parent, _ = self._locate_database(path)
         database_input: Any = records.build_database_input(replace(record, path=path))
         with self._translate_errors("creating database", path, missing=NamespaceNotFound, existing=NamespaceAlreadyExists):
             self._clients.writes.create_database(DatabaseInput=database_input, **parent.scope)
@@ -134,7 +134,7 @@ class GlueCatalog(Catalog):
             raise InvalidInput(f"{self.source}: the root catalog cannot be dropped")
         node = self._catalog_at(path)
         for _ in range(2):
-            names = self._children_of(node) if node else (table["Name"] for table in self._tables(path))
+            names = self._children_of(node) if node else (table["Name"] for table in self._iter_native_tables(path))
             child = next(iter(names), None)
             if child is not None:
                 raise NamespaceNotEmpty(f"{self.source}: {path_key(path)} is not empty: it contains {child}")
@@ -143,7 +143,7 @@ class GlueCatalog(Catalog):
                 self._clients.writes.delete_catalog(CatalogId=node.catalog_id)
             self._tree.clear_cache()
             return
-        parent, name = self._database(path)
+        parent, name = self._locate_database(path)
         with self._translate_errors("dropping database", path, missing=NamespaceNotFound):
             self._clients.writes.delete_database(Name=name, **parent.scope)
 
@@ -164,7 +164,7 @@ class GlueCatalog(Catalog):
                 self._clients.writes.update_catalog(CatalogId=node.catalog_id, CatalogInput=catalog)
             self._tree.clear_cache()
             return self.describe_namespace(path)
-        parent, name = self._database(path)
+        parent, name = self._locate_database(path)
         with self._translate_errors("reading database", path, missing=NamespaceNotFound):
             native = self._clients.reads.get_database(Name=name, **parent.scope)["Database"]
         check_namespace_update(records.database_record(self.source, path, native), before, after)
@@ -179,7 +179,7 @@ class GlueCatalog(Catalog):
         path = self._canonicalize(namespace)
         if path == ROOT or self._catalog_at(path, verify=True):
             return []
-        return sorted(table["Name"] for table in self._tables(path) if records.table_kind(table) is Kind.TABLE)
+        return sorted(table["Name"] for table in self._iter_native_tables(path) if records.table_kind(table) is Kind.TABLE)
 
     def describe_table(self, path: Path) -> TableRecord:
         """Return the record of a table. Raise TableNotFound also for a missing database: Glue does not distinguish the two."""
@@ -189,12 +189,12 @@ class GlueCatalog(Catalog):
     def issue_credentials(self, record: TableRecord, *, writes: bool) -> TemporaryCredentials:
         """Return Lake Formation's temporary credentials for a table."""
         path = self._canonicalize(record.path)
-        parent, _ = self._table_parent(path, TableNotFound)
+        parent, _ = self._locate_table_database(path, TableNotFound)
         return lake_formation.issue_credentials(self._clients, parent.catalog_id, path, record, writes=writes)
 
     def declare_table(self, record: TableRecord) -> TableRecord:
         path = self._canonicalize(record.path)
-        parent, database = self._table_parent(path, NamespaceNotFound)
+        parent, database = self._locate_table_database(path, NamespaceNotFound)
         self._describe_database(path[:-1])
         table_input: Any = records.build_table_input(
             replace(record, path=path, location=record.location or self.default_location(path))
@@ -212,7 +212,7 @@ class GlueCatalog(Catalog):
         This method compares the content. Glue compares the version, which detects a change between the read and the write.
         """
         path = self._canonicalize(before.path)
-        parent, database = self._table_parent(path, TableNotFound)
+        parent, database = self._locate_table_database(path, TableNotFound)
         native = self._native_table(path)
         current = self._lance_record(path, native)
         table_input = records.build_changed_table_input(native, after, self._input_shape("TableInput"))
@@ -235,7 +235,7 @@ class GlueCatalog(Catalog):
         DeleteTable removes the entry and its versions. The data at the location of an external table stays.
         """
         path = self._canonicalize(expected.path)
-        parent, database = self._table_parent(path, TableNotFound)
+        parent, database = self._locate_table_database(path, TableNotFound)
         current = self._lance_record(path, self._native_table(path))
         check_table(current, expected, confirm)
         with self._translate_errors("removing table", path, missing=TableNotFound):
@@ -297,7 +297,7 @@ class GlueCatalog(Catalog):
         return records.database_record(self.source, path, self._native_database(path))
 
     def _native_database(self, path: Path) -> Mapping[str, Any]:
-        parent, name = self._database(path)
+        parent, name = self._locate_database(path)
         with self._translate_errors("reading database", path, missing=NamespaceNotFound):
             return self._clients.reads.get_database(Name=name, **parent.scope)["Database"]
 
@@ -316,15 +316,15 @@ class GlueCatalog(Catalog):
         self._tree.clear_cache()
         return self.describe_namespace((name,))
 
-    def _tables(self, database: Path) -> Iterator[Mapping[str, Any]]:
-        parent, name = self._database(database)
+    def _iter_native_tables(self, database: Path) -> Iterator[Mapping[str, Any]]:
+        parent, name = self._locate_database(database)
         with self._translate_errors("listing tables in", database, missing=NamespaceNotFound):
             yield from iter_items(
                 self._clients.reads.get_tables, "TableList", DatabaseName=name, MaxResults=PAGE_SIZE, **parent.scope
             )
 
     def _native_table(self, path: Path) -> Mapping[str, Any]:
-        parent, database = self._table_parent(path, TableNotFound)
+        parent, database = self._locate_table_database(path, TableNotFound)
         with self._translate_errors("reading table", path, missing=TableNotFound):
             return self._clients.reads.get_table(DatabaseName=database, Name=path[-1], **parent.scope)["Table"]
 
@@ -335,15 +335,15 @@ class GlueCatalog(Catalog):
         description = f"marked as Lance, but managed ({table.get('TableType')})" if kind else "not a Lance table"
         raise InvalidInput(f"{self.source}: {path_key(path)} is {description}")
 
-    def _table_parent(self, path: Path, missing: type[CatalogError]) -> tuple[CatalogNode, str]:
+    def _locate_table_database(self, path: Path, missing: type[CatalogError]) -> tuple[CatalogNode, str]:
         """Return the catalog of a table and the name of its database. Raise ``missing`` for a path without database."""
         if len(path) < 3:
             raise missing(
                 f"{self.source}: {path_key(path)} is not a table's path: {path[0]} is a catalog, and only databases contain tables"
             )
-        return self._database(path[:-1], missing)
+        return self._locate_database(path[:-1], missing)
 
-    def _database(self, path: Path, missing: type[CatalogError] = NamespaceNotFound) -> tuple[CatalogNode, str]:
+    def _locate_database(self, path: Path, missing: type[CatalogError] = NamespaceNotFound) -> tuple[CatalogNode, str]:
         """Return the catalog of a database, and the database's name. Raise ``missing`` if there is no such catalog."""
         parent = self._tree.find(path[:-1])
         if parent is None:

@@ -106,7 +106,7 @@ def _error_for_response(
         return ConcurrentModification(f"{operation}: changed meanwhile ({details})", hint="read the object again and retry")
     if code in _INVALID:
         return InvalidInput(f"{operation}: {details}")
-    return _error_for_status(code, status, f"{operation}: {details}", operation, details, error.operation_name)
+    return _error_for_status(code, status, operation, details, error.operation_name)
 
 
 def describe_response(parsed: Mapping[str, Any], status: int) -> str:
@@ -129,7 +129,8 @@ def _error_code_and_text(parsed: Mapping[str, Any]) -> tuple[str, str]:
     return (xml_code[1] if xml_code else code), (xml_message[1].strip() if xml_message else text)
 
 
-def _error_for_status(code: str, status: int, message: str, operation: str, details: str, action: str) -> CatalogError:
+def _error_for_status(code: str, status: int, operation: str, details: str, action: str) -> CatalogError:
+    message = f"{operation}: {details}"
     if code in _THROTTLED or status == 429:
         return Throttled(message, hint="wait, or crawl this source less often")
     if code in _DENIED or status in (401, 403):

@@ -37,7 +37,7 @@ Cursor = Annotated[
 Digest = Annotated[
     str, Field(pattern="^[0-9a-f]+$", max_length=128, description="complete digest of the plan, from list_plans")
 ]
-Moment = Annotated[
+SnapshotText = Annotated[
     str | None, Field(max_length=64, description="a run id, or a time: `2026-11-20`, `2026-11-20T08:30:00Z`, `-2d`")
 ]
 
@@ -123,8 +123,8 @@ class ReadTools:
     async def list_changes(
         self,
         context: Context[Any, Any],
-        since: Moment = None,
-        until: Moment = None,
+        since: SnapshotText = None,
+        until: SnapshotText = None,
         path: Path = "",
         kind: Annotated[DifferenceKind | None, Field(description="only this kind of difference")] = None,
         limit: Limit = 25,

@@ -280,6 +280,7 @@ class Target:
         return NamespaceRecord(SOURCE, path, location=location if self.capabilities.keeps_comment else None)
 
     def _has_feed(self, catalog: Catalog) -> bool:
+        """Return whether the server has the change feed that the connector can read, if the connector can read one."""
         if not self.capabilities.change_feed:
             return True
         try:
