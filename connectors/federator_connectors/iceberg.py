@@ -1,8 +1,9 @@
 """Iceberg REST catalogs: impl ``iceberg``.
 
 Paths are ``(warehouse, namespace, ..., table)``, with namespaces nested to any depth. Tested with Apache Iceberg's own server, the
-``RESTCatalogServlet`` of 1.11.0 over a ``JdbcCatalog``. **Not run**: Snowflake Open Catalog, Lakekeeper, Nessie, BigLake, OneLake,
-AWS Glue's and S3 Tables' Iceberg endpoints ([iceberg.md](../how-to/iceberg.md)).
+``RESTCatalogServlet`` of 1.11.0 over a ``JdbcCatalog``, and with Nessie 0.99.0, which is a source only
+([why](../how-to/iceberg.md#nessie)). **Not run**: Snowflake Open Catalog, Lakekeeper, BigLake, OneLake, AWS Glue's and S3 Tables'
+Iceberg endpoints ([iceberg.md](../how-to/iceberg.md)).
 
 A Lance table is represented by a *companion*: an Iceberg table with one column ``dummy``, the property ``table_type=lance``, and the
 Lance table's location. Where the Lance Iceberg spec is silent, or the real server differs:

@@ -152,6 +152,9 @@ class Target:
                 self.namespace = (*parent, self.scope.name)
                 catalog.create_namespace(self._namespace_record(self.namespace))
             self.keeps_feed = self._has_feed(catalog)
+            if catalog.find_declaration_obstacle() is not None:
+                self.capabilities = dataclasses.replace(self.capabilities, writes_tables=False)
+                vars(self.scoped_connector).update(capabilities=self.capabilities)
             yield catalog
 
     def remove(self) -> list[str]:

@@ -25,6 +25,9 @@ from federator.connector import (
 from federator.model import NamespaceRecord, Path, TableRecord, path_key
 from federator.store.coverage import read_coverage
 from federator.store.records import published_revision
+from federator.testing.conformance.report import Verdict
+from federator.testing.conformance.run import run_conformance
+from federator.testing.conformance.target import Target
 from federator.testing.contract.base import run_concurrently
 from federator_connectors._iceberg.catalog import IcebergCatalog
 from federator_connectors.iceberg import CONNECTOR
@@ -165,6 +168,20 @@ def test_of_eight_that_create_a_namespace_one_wins(nessie_namespace: Path, catal
     created = [result for result in results if isinstance(result, NamespaceRecord)]
     assert created == [catalog.describe_namespace(record.path)]
     assert [type(result) for result in results if result not in created] == [NamespaceAlreadyExists] * 7
+
+
+def test_a_conformance_run_has_no_failed_check(nessie_server: NessieServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    properties = dict(nessie_server.properties)
+    for key in ("aws_access_key_id", "aws_secret_access_key"):
+        monkeypatch.setenv(f"NESSIE_{key}", properties[f"storage.{key}"])
+        properties[f"storage.{key}"] = f"${{NESSIE_{key}}}"
+    target = Target(CONNECTOR, properties, parent=(WAREHOUSE,), location=f"s3://{BUCKET}/conformance")
+    report = run_conformance(target, lambda check: None)
+    assert report.remaining == []
+    assert [check.detail for check in report.checks if check.verdict is Verdict.FAILED] == []
+    verdicts = {operation.operation: operation.verdict for operation in report.operations}
+    assert verdicts["CreateNamespace"] is verdicts["altering a namespace"] is Verdict.PASSED
+    assert verdicts["DeclareTable"] is Verdict.UNSUPPORTED
 
 
 @pytest.mark.usefixtures("spark")
