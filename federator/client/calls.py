@@ -32,7 +32,7 @@ class Call(Generic[T]):
         return self.route.format_map({name: quote(value, safe="") for name, value in self.path.items()})
 
 
-def _set(**values: str | int | bool | None) -> dict[str, str | int | bool]:
+def _without_none(**values: str | int | bool | None) -> dict[str, str | int | bool]:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -45,7 +45,7 @@ def get_principal() -> Call[models.Me]:
 
 
 def list_children(path: str = "", *, depth: int = 1, limit: int = 500, cursor: str | None = None) -> Call[models.Tree]:
-    return Call("GET", "/api/v1/tree", models.Tree, query=_set(path=path, depth=depth, limit=limit, cursor=cursor))
+    return Call("GET", "/api/v1/tree", models.Tree, query=_without_none(path=path, depth=depth, limit=limit, cursor=cursor))
 
 
 def get_table(id: str) -> Call[models.Table]:  # noqa: A002 - the name in the URL's template
@@ -57,18 +57,18 @@ def explain(id: str) -> Call[models.Explanation]:  # noqa: A002 - the name in th
 
 
 def search(query: str, *, limit: int = 50, cursor: str | None = None) -> Call[models.SearchResults]:
-    return Call("GET", "/api/v1/search", models.SearchResults, query=_set(q=query, limit=limit, cursor=cursor))
+    return Call("GET", "/api/v1/search", models.SearchResults, query=_without_none(q=query, limit=limit, cursor=cursor))
 
 
 def list_drift(
     *, kind: str | None = None, severity: Severity | None = None, source: str | None = None, cursor: str | None = None
 ) -> Call[models.DriftPage]:
-    query = _set(kind=kind, severity=severity, source=source, limit=500, cursor=cursor)
+    query = _without_none(kind=kind, severity=severity, source=source, limit=500, cursor=cursor)
     return Call("GET", "/api/v1/drift", models.DriftPage, query=query)
 
 
 def list_sources(*, cursor: str | None = None) -> Call[models.SourcePage]:
-    return Call("GET", "/api/v1/sources", models.SourcePage, query=_set(limit=500, cursor=cursor))
+    return Call("GET", "/api/v1/sources", models.SourcePage, query=_without_none(limit=500, cursor=cursor))
 
 
 def get_source(name: str) -> Call[models.Source]:
@@ -76,7 +76,7 @@ def get_source(name: str) -> Call[models.Source]:
 
 
 def list_mirrors(*, cursor: str | None = None) -> Call[models.MirrorPage]:
-    return Call("GET", "/api/v1/mirrors", models.MirrorPage, query=_set(limit=500, cursor=cursor))
+    return Call("GET", "/api/v1/mirrors", models.MirrorPage, query=_without_none(limit=500, cursor=cursor))
 
 
 def get_mirror(name: str) -> Call[models.Mirror]:
@@ -84,7 +84,7 @@ def get_mirror(name: str) -> Call[models.Mirror]:
 
 
 def list_runs(*, limit: int = 20, cursor: str | None = None) -> Call[models.RunPage]:
-    return Call("GET", "/api/v1/runs", models.RunPage, query=_set(limit=limit, cursor=cursor))
+    return Call("GET", "/api/v1/runs", models.RunPage, query=_without_none(limit=limit, cursor=cursor))
 
 
 def get_run(id: str) -> Call[models.RunDetail]:  # noqa: A002 - the name in the URL's template
@@ -113,7 +113,7 @@ def list_plans(
     *, mirror: str | None = None, state: str | None = None, run: str | None = None, digest: str | None = None, limit: int = 20,
     cursor: str | None = None,
 ) -> Call[models.PlanPage]:  # fmt: skip
-    query = _set(mirror=mirror, state=state, run=run, digest=digest, limit=limit, cursor=cursor)
+    query = _without_none(mirror=mirror, state=state, run=run, digest=digest, limit=limit, cursor=cursor)
     return Call("GET", "/api/v1/plans", models.PlanPage, query=query)
 
 

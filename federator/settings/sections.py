@@ -275,6 +275,7 @@ class SourceSettings(Section):
             name = key.removeprefix(f"{self.impl}.")
             option = name.removeprefix("storage.")
             is_secret = name in hidden or is_secret_key(name) or (option != name and not is_plain_option(option, plain))
+            # How tables are opened does not change a listing.
             if name not in OPENING_KEYS:
                 properties[key] = text if is_secret else resolve_reference(text, where=key)
         return digest_of([self.impl, properties])

@@ -143,10 +143,10 @@ def get_visible_run(index: Index, viewer: Visibility, run_id: str) -> tuple[Run,
     Raise StateError if it does not exist or is not visible.
     """
     with index.read() as connection:
-        run, sources = _read_visible_run(connection, viewer, run_id)
+        stored, sources = _read_visible_run(connection, viewer, run_id)
         changes = read_run_changes(connection, run_id, _visible_writes_condition(connection, viewer))
     states = [source.state for source in sources], [change.state for change in changes]
-    return _visible_run(run, viewer, *states), sources, [_visible_change(change, viewer) for change in changes]
+    return _visible_run(stored, viewer, *states), sources, [_visible_change(change, viewer) for change in changes]
 
 
 def get_run_progress(index: Index, viewer: Visibility, run_id: str) -> tuple[Run, list[RunSource], dict[str, int]]:
@@ -155,14 +155,14 @@ def get_run_progress(index: Index, viewer: Visibility, run_id: str) -> tuple[Run
     Raise StateError if it does not exist or is not visible.
     """
     with index.read() as connection:
-        run, sources = _read_visible_run(connection, viewer, run_id)
+        stored, sources = _read_visible_run(connection, viewer, run_id)
         counted = (
             select(line.state, func.count())
             .where(line.run_id == run_id, _visible_writes_condition(connection, viewer))
             .group_by(line.state)
         )
         writes = dict(connection.execute(counted.order_by(line.state)).tuples().all())
-    return _visible_run(run, viewer, [source.state for source in sources], list(writes)), sources, writes
+    return _visible_run(stored, viewer, [source.state for source in sources], list(writes)), sources, writes
 
 
 def list_run_stages(index: Index, viewer: Visibility, of_run: Run, *, with_usual: bool = False) -> list[RunStage]:
@@ -192,13 +192,14 @@ def describe_runs(index: Index, viewer: Visibility, runs: Sequence[Run]) -> list
 
     A sync that has planned nothing yet is about the sources that it reads.
     """
-    is_main = stage.stage == case(_SUBJECT_STAGES, value=run.kind, else_=run.kind)
+    has_subject = stage.stage == case(_SUBJECT_STAGES, value=run.kind, else_=run.kind)
     reads = (run.kind == "sync") & run.finished_at.is_(None) & (stage.stage == "crawl")
     of_runs = select(stage.run_id, stage.stage, stage.subject, stage.state, stage.detail).join(t.run, run.id == stage.run_id)
-    shown = stage.run_id.in_([each.id for each in runs]), is_main | reads | stage.state.in_(_PROBLEMS), _covered_stages(viewer)
+    of_interest = has_subject | reads | stage.state.in_(_PROBLEMS)
+    conditions = stage.run_id.in_([each.id for each in runs]), of_interest, _covered_stages(viewer)
     stages: dict[str, list[Row[Any]]] = {}
     with index.read() as connection:
-        for row in connection.execute(of_runs.where(*shown).order_by(stage.started_at, stage.subject)):
+        for row in connection.execute(of_runs.where(*conditions).order_by(stage.started_at, stage.subject)):
             stages.setdefault(row.run_id, []).append(row)
     return [_describe_run(each, stages.get(each.id, [])) for each in runs]
 

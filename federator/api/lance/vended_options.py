@@ -25,8 +25,6 @@ from federator.store import Index, audit_log
 from federator.vending import SourceVendor, TableGrant, Vendors
 from federator.views import datasets
 
-#: kind of the audit event of a response with credentials
-
 
 @dataclass(frozen=True, slots=True)
 class ResponseOptions:
@@ -53,8 +51,8 @@ class TableVending:
     def options_for(self, table: VisibleTable, *, requested: bool | None) -> ResponseOptions:
         """Return the storage options of a table for a response; ``requested`` is ``vend_credentials`` of the request.
 
-        The source's own secrets are returned on request only. Temporary credentials are also returned if the request does not say
-        anything, because clients of Lance do not when they open a table. Raise as ``CredentialVendor.issue`` does, PermissionDenied
+        The source's own secrets are returned on request only. Temporary credentials are also returned if ``requested`` is None,
+        because Lance's clients do not set it when they open a table. Raise as ``CredentialVendor.issue`` does, PermissionDenied
         if the location contains a hidden table, and Unsupported if they are requested for a store without a vendor.
         """
         plain = ResponseOptions(table.storage_options(with_secrets=False))
