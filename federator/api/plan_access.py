@@ -34,7 +34,7 @@ def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size:
         detail = f"the plan has {size:,} characters, and at most {max_size:,} are allowed"
         raise RequestRejected(413, "Content too large", detail)
     with plans.bounding_memory(size):
-        yield size > plans.LARGE_PLAN
+        yield plans.is_large(size)
 
 
 def _not_found(digest: str) -> NotFound:

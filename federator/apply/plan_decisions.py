@@ -36,8 +36,12 @@ def decide_plan(
     ``comment`` is kept with the plan and in the audit event. ``overruled`` is the digest of the decision against which this one is
     made; "": of none; None: of any.
     """
+    with index.read() as connection:
+        known = plans.get_plan(connection, digest)
+    # A digest fixes the content, and to parse a large one takes seconds: no writer of SQLite waits for it.
+    plan = Plan.from_json(known.content)
     with index.write() as connection:
-        stored = plans.lock_plan(connection, digest)
+        stored = plans.lock_plan(connection, known.digest)
         if stored.state not in _DECIDABLE_STATES[decision]:
             raise StateError(
                 f"the plan {stored.digest[:12]} is {stored.state} and cannot be {decision}",
@@ -45,7 +49,6 @@ def decide_plan(
             )
         if overruled is not None:
             _require_no_other_decision(connection, stored, decision, overruled)
-        plan = Plan.from_json(stored.content)
         _decide_changes(connection, stored.digest, plan, decision, actor)
         plans.record_decision(connection, stored.digest, decision, actor, comment=comment)
         detail = {

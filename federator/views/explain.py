@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -16,24 +16,18 @@ from federator.model.scopes import EVERYTHING, Scopes
 from federator.planning.changes import Change, Decision, Refusal
 from federator.planning.evidence import count_spaced_misses, is_covered
 from federator.planning.ledger import OwnedObject
-from federator.planning.plan import Plan
-from federator.planning.release import WaitingChange
 from federator.planning.rule import MirrorRule
 from federator.planning.selection import is_selected
 from federator.runtime.text import format_utc
 from federator.settings import Settings
-from federator.store import Connection, Index, approvals, coverage, ledger, plans, records
+from federator.store import Connection, Index, coverage, ledger, records
 from federator.store.field_types import OptionalTimestamp, Timestamp
 from federator.store.misses import list_misses_of
-from federator.store.plans import PlanRecord, StoredPlan
 from federator.store.records import IndexedRecord
 from federator.views import object_history, verification_history
 from federator.views.freshness import Freshness, get_freshness
-from federator.views.plan_outcomes import ChangeOutcome, find_change_outcome
-from federator.views.plans import bounding_memory
+from federator.views.object_decisions import ObjectDecision, Role, find_object_decision
 from federator.views.verification_history import VerifiedState
-
-Role = Literal["origin", "target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +85,6 @@ class Explanation:
     parts: list[MirrorRole]
     history: list[ObjectEvent]
     freshness: Freshness
-
-
-@dataclass(frozen=True, slots=True)
-class _NewestPlan:
-    """The newest plan of a mirror, and its decision about the explained object.
-
-    ``decision`` is None if the plan leaves the object as it is. Of a change, ``waiting`` has the hold that stops it,
-    ``release_command`` lifts it, and ``outcome`` is its journal line if it was started. ``has_holds``: its plan has a hold.
-    """
-
-    plan: PlanRecord
-    decision: Decision | None
-    waiting: WaitingChange | None = None
-    outcome: ChangeOutcome | None = None
-    release_command: str | None = None
-    has_holds: bool = False
 
 
 def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING) -> Explanation:
@@ -231,7 +209,7 @@ def _mirror_role(
 ) -> MirrorRole | None:
     key = path_key(path)
     other: Role = "target" if role == "origin" else "origin"
-    newest = _find_newest_plan(connection, rule.name, role, key)
+    newest = find_object_decision(connection, rule.name, role, key)
     decision = newest.decision if newest else None
     if not entries and decision is None and (role == "target" or not exists):
         return None
@@ -261,33 +239,8 @@ def _decided_counterpart(rule: MirrorRule, other: Role, decision: Decision | Non
     return object_id(source, decision.origin_path) if decision.origin_path else None
 
 
-def _find_newest_plan(connection: Connection, mirror: str, role: Role, key: str) -> _NewestPlan | None:
-    """Return the newest plan of a mirror, with its decision about the object that has this role and path key. None without a plan."""
-    newest = plans.find_newest_plan(connection, mirror, about=key)
-    if newest is None:
-        return None
-    if newest.size == 0:
-        return _NewestPlan(newest.record, None)
-    with bounding_memory(newest.size):
-        return _find_decision(connection, plans.get_plan(connection, newest.record.digest), role, key)
-
-
-def _find_decision(connection: Connection, stored: StoredPlan, role: Role, key: str) -> _NewestPlan:
-    # Only the decision about the object is converted: a plan may have a million of them.
-    body = stored.content
-    for number, change_json in enumerate(body["changes"]):
-        if change_json[f"{role}_path"] == key:
-            change = Change.from_json(change_json)
-            waiting = next((item for item in approvals.get_release(connection, stored).waiting if item.number == number), None)
-            outcome = find_change_outcome(connection, stored.digest, number, change)
-            command = Plan.from_json(body).release_command if waiting is not None else None
-            return _NewestPlan(stored, change, waiting, outcome, command, has_holds=bool(body.get("holds")))
-    refusal = next((Refusal.from_json(refusal) for refusal in body["refusals"] if refusal[f"{role}_path"] == key), None)
-    return _NewestPlan(stored, refusal)
-
-
 def _describe_next(
-    rule: MirrorRule, role: Role, path: Path, newest: _NewestPlan | None, *, in_ledger: bool
+    rule: MirrorRule, role: Role, path: Path, newest: ObjectDecision | None, *, in_ledger: bool
 ) -> tuple[str | None, str]:
     """Return the reason code of a refusal or a hold, if any, and a description of what happens next."""
     if newest is None:
@@ -309,7 +262,7 @@ def _describe_next(
     if plan.state == "rejected" and (waiting is not None or not newest.has_holds):
         return None, f"{planned_change}; rejected by {plan.decided_by}, until a plan has other evidence"
     if waiting is not None:
-        return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {newest.release_command}"
+        return waiting.reason, f"{planned_change}; waits ({waiting.hold}): {waiting.release_command}"
     return None, f"{planned_change}; the next sync of {rule.name} carries it out"
 
 

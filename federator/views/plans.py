@@ -104,7 +104,12 @@ class VisiblePlan:
 
 def bounding_memory(size: int) -> AbstractContextManager[object]:
     """Return a context in which a plan of a number of characters may be read: a large one by one thread at a time."""
-    return _large_plan if size > LARGE_PLAN else nullcontext()
+    return _large_plan if is_large(size) else nullcontext()
+
+
+def is_large(size: int) -> bool:
+    """Return whether a plan of a number of characters is read by a process of its own."""
+    return size > LARGE_PLAN
 
 
 def list_visible_plans(

@@ -14,21 +14,19 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from federator.api.bodies import ApiRoute
 from federator.api.dependencies import Cursor, IndexDep, Limit, MaxSizeDep, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
-from federator.api.large_plans import large_plan_response
-from federator.api.models.base import fields_of
+from federator.api.large_plans import large_plan_response, request_url
 from federator.api.models.plans import ApplyRequested, PlanPage, PlanView
 from federator.api.models.requests import DecisionRequest
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
-from federator.api.plan_access import bounding_memory, get_visible_plan, get_whole_plan, require_applicable
-from federator.api.plan_view import build_plan_view, list_waiting, plan_sources
+from federator.api.plan_access import bounding_memory, get_visible_plan
+from federator.api.plan_decisions import decide_visible_plan, queue_application, require_if_match
+from federator.api.plan_view import build_plan_view, plan_sources
 from federator.api.principals import Role
-from federator.api.problems import RequestRejected, problem_docs
-from federator.api.queued_requests import queue_once
-from federator.apply.plan_decisions import Decision, decide_plan
+from federator.api.problems import problem_docs
+from federator.apply.plan_decisions import Decision
 from federator.connector import InvalidInput
 from federator.settings import Settings
-from federator.store import Connection, Index
-from federator.store.plans import StoredPlan
+from federator.store import Index
 from federator.views import plans
 from federator.views.plans import VisiblePlan
 from federator.views.positions import parse_position
@@ -151,44 +149,26 @@ def reject_plan(
     "/{digest}/apply", status_code=202, response_model=ApplyRequested, responses=_DECISION_RESPONSES, summary="Apply a plan"
 )
 def request_apply(
+    request: Request,
     index: IndexDep,
+    settings: SettingsDep,
     principal: PrincipalDep,
     visibility: VisibilityDep,
     digest: Digest,
     response: Response,
     if_match: IfMatch = None,
-) -> ApplyRequested:
+) -> Response | ApplyRequested:
     """Queue a request to apply the changes of a plan that need no further approval. The response lists the changes that wait for one;
     if all wait, the request is refused. `Location` is the URL of the request. A change is applied only if its preconditions still
     hold."""
     principal.require(Role.OPERATOR)
-    with index.write() as connection:
-        stored = _require_if_match(connection, visibility, digest, if_match)
-        release = require_applicable(connection, visibility, stored.digest)
-        request = queue_once(connection, "apply", {"plans": [stored.digest]}, principal.name)
-    response.headers["Location"] = f"/api/v1/requests/{request.id}"
-    return ApplyRequested(**fields_of(request), waiting=list_waiting(release))
-
-
-def _require_if_match(connection: Connection, visibility: Visibility, digest: str, if_match: str | None) -> StoredPlan:
-    """Return the plan. Raise RequestRejected if If-Match is missing (428) or names neither the plan nor its guarded changes
-    (412)."""
-    if if_match is None:
-        raise RequestRejected(
-            428, "Precondition required", f'If-Match is missing: send the plan\'s digest, If-Match: "{digest[:64]}"'
-        )
-    stored = get_whole_plan(connection, visibility, digest)
-    if _split_if_match(if_match)[0] not in (stored.digest, stored.guarded):
-        raise RequestRejected(
-            412, "Precondition failed", f"If-Match does not name the plan {digest[:12]} or its guarded changes"
-        )
-    return stored
-
-
-def _split_if_match(text: str | None) -> tuple[str, str]:
-    """Return the digest of a plan or of its guarded changes, and that of the decision about it, or ""."""
-    digest, _, decision = (text or "").strip().strip('"').partition(".")
-    return digest, decision
+    match = require_if_match(if_match, digest)
+    with bounding_memory(index, visibility, digest, None) as is_large:
+        if is_large:
+            return large_plan_response(request, index, settings, visibility, digest, {"if_match": match})
+        queued = queue_application(index, visibility, digest, match)
+    response.headers["Location"] = request_url(queued.id)
+    return queued
 
 
 def _position(text: str) -> tuple[float, str]:
@@ -200,14 +180,12 @@ def _decide(
     request: Request, index: Index, settings: Settings, visibility: Visibility, digest: str, if_match: str | None, decision: Decision,
     body: DecisionRequest,
 ) -> Response | PlanView:  # fmt: skip
-    comment = (body.comment or "").strip()
-    with index.read() as connection:
-        known = _require_if_match(connection, visibility, digest, if_match)
-    stored_comment = require_storable(comment, "comment") or None
-    _, overruled = _split_if_match(if_match)
-    decided = decide_plan(index, known.digest, decision, actor=visibility.name, comment=stored_comment, overruled=overruled)
+    match = require_if_match(if_match, digest)
+    comment = require_storable((body.comment or "").strip(), "comment") or None
     with bounding_memory(index, visibility, digest, None) as is_large:
         if is_large:
-            return large_plan_response(request, index, settings, visibility, digest)
+            decided_as = {"if_match": match, "decision": decision, "comment": comment}
+            return large_plan_response(request, index, settings, visibility, digest, decided_as)
+        decided = decide_visible_plan(index, visibility, digest, match, decision, comment)
         visible = VisiblePlan(decided, decided.content, partial=False)
         return build_plan_view(index, visibility, visible, plan_sources(settings, decided.mirror))

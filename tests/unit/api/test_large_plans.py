@@ -10,19 +10,34 @@ from pathlib import Path
 import httpx
 import pytest
 
+from federator.api import plan_decisions
 from federator.api.app import create_app
 from federator.model.scopes import Scopes
+from federator.planning.changes import Change, Refusal
 from federator.runtime.redaction import register_secret
 from federator.settings import Settings
 from federator.store import Index, open_index, plans
 from federator.store.plans import parse_body
+from federator.views import object_decisions
 from federator.views import plans as plans_view
+from tests.fixtures.index_content import fill, table
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
 from tests.unit.api.service_process import Process
 from tests.unit.api.test_plans_in_part import _declare, _mixed, _save
 
 SECRET = "a-secret-that-a-catalog-repeats"
+
+_MIRROR = """
+[instance]
+id = "test"
+[sources.copy]
+impl = "federator.testing:CONNECTOR"
+file = "{directory}/copy.json"
+[mirrors.m]
+from = "lake"
+to = "copy"
+"""
 
 
 @pytest.fixture
@@ -58,9 +73,40 @@ def test_a_decision_about_a_large_plan_has_its_response(
     ask: Callable[..., Api], index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest = _save(index, _mixed())
+    url, operator = f"/api/v1/plans/{digest}", ask("operator", "*")
     monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
-    rejected = ask("operator", "*").post(f"/api/v1/plans/{digest}/reject", headers={"If-Match": digest})
+    # Not in this process.
+    monkeypatch.setattr(plan_decisions, "get_whole_plan", None)
+    match = {"If-Match": digest}
+    rejected = operator.post(f"{url}/reject", headers=match, json={"comment": "not now"})
     assert (rejected.status_code, rejected.json()["state"], len(rejected.json()["plan"]["changes"])) == (200, "rejected", 6)
+    refused = operator.post(f"{url}/approve", headers=match)
+    assert (refused.status_code, "was rejected by" in refused.json()["detail"]) == (409, True)
+    assert "--overrule" in refused.json()["hint"]
+    assert operator.post(f"{url}/apply", headers=match).status_code == 409
+    assert operator.post(f"{url}/approve", headers={"If-Match": "another"}).status_code == 412
+    assert ask("operator", "lake$sales", "copy$sales").post(f"{url}/approve", headers=match).status_code == 403
+    approved = operator.post(f"{url}/approve", headers={"If-Match": rejected.json()["if_match"]})
+    assert (approved.status_code, approved.json()["state"]) == (200, "approved")
+    queued = operator.post(f"{url}/apply", headers=match)
+    assert (queued.status_code, queued.json()["kind"]) == (202, "apply")
+    assert queued.headers["location"] == f"/api/v1/requests/{queued.json()['id']}"
+
+
+def test_a_decision_of_a_large_plan_about_an_object_is_that_of_any_other(
+    ask: Callable[..., Api], index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = _mixed()
+    _save(index, plan)
+    viewer = ask("viewer", "*")
+    decisions: list[Change | Refusal] = [*plan.changes, *plan.refusals]
+    ids = {f"lake${item.origin_path}" for item in decisions if "$" in (item.origin_path or "")}
+    expected = {id_: viewer.json(f"/api/v1/explain/{id_}")["parts"] for id_ in ids}
+    assert len({part["next"] for parts in expected.values() for part in parts}) > 2
+    monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
+    # Not in this process.
+    monkeypatch.setattr(object_decisions, "_read_decision", None)
+    assert {id_: viewer.json(f"/api/v1/explain/{id_}")["parts"] for id_ in ids} == expected
 
 
 @pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
@@ -70,7 +116,9 @@ def test_a_body_is_parsed_in_parts(separators: tuple[str, str]) -> None:
     assert parse_body("{}") == {}
 
 
-def test_the_service_stays_small_while_it_sends_a_large_plan(start: Callable[..., Process], tmp_path: Path) -> None:
+def test_the_service_stays_small_with_a_large_plan(start: Callable[..., Process], tmp_path: Path) -> None:
+    with (tmp_path / "federator.toml").open("a", encoding="utf-8") as config:
+        config.write(_MIRROR.format(directory=tmp_path))
     process = start("api")
     url = process.url()
     change = json.dumps(_declare("sales$t", "sales$t").to_json())
@@ -79,6 +127,7 @@ def test_the_service_stays_small_while_it_sends_a_large_plan(start: Callable[...
     index = open_index("sqlite:///federator.db", base=tmp_path)
     with index.write() as connection:
         plans.save_plan(connection, digest="d" * 64, mirror="m", run_id="r", state="outdated", body=body)
+    fill(index, "lake", table("lake", "sales", "t7"))
     index.close()
     with httpx.Client(base_url=url, timeout=120) as client:
         assert client.get("/api/v1/sources").status_code == 200
@@ -88,4 +137,8 @@ def test_the_service_stays_small_while_it_sends_a_large_plan(start: Callable[...
         with client.stream("GET", f"/api/v1/plans/{'d' * 64}") as response:
             size = sum(map(len, response.iter_bytes()))
         assert (response.status_code, size > len(body) * 0.8) == (200, True)
+        (part,) = client.get("/api/v1/explain/lake$sales$t7").json()["parts"]
+        assert part["next"].startswith("declare_table: ")
+        rejected = client.post(f"/api/v1/plans/{'d' * 64}/reject", headers={"If-Match": "d" * 64})
+        assert (rejected.status_code, rejected.json()["state"]) == (200, "rejected")
     assert process.peak_memory() - before < 80 << 20

@@ -1,0 +1,58 @@
+"""Decisions about a plan, and requests to apply it: each names the plan in ``If-Match``, too."""
+
+from __future__ import annotations
+
+from federator.api.models.base import fields_of
+from federator.api.models.plans import ApplyRequested
+from federator.api.plan_access import get_whole_plan, require_applicable
+from federator.api.plan_view import list_waiting
+from federator.api.problems import RequestRejected
+from federator.api.queued_requests import queue_once
+from federator.apply.plan_decisions import Decision, decide_plan
+from federator.store import Connection, Index
+from federator.store.plans import StoredPlan
+from federator.views.runs import Visibility
+
+
+def decide_visible_plan(
+    index: Index, visibility: Visibility, digest: str, if_match: str, decision: Decision, comment: str | None
+) -> StoredPlan:
+    """Approve or reject a plan. Return it afterwards. Raise RequestRejected (412), StateError, NotFound or PermissionDenied."""
+    with index.read() as connection:
+        known = _require_match(connection, visibility, digest, if_match)
+    _, overruled = _split_if_match(if_match)
+    return decide_plan(index, known.digest, decision, actor=visibility.name, comment=comment, overruled=overruled)
+
+
+def queue_application(index: Index, visibility: Visibility, digest: str, if_match: str) -> ApplyRequested:
+    """Queue a request to apply a plan. Raise as ``decide_visible_plan``."""
+    with index.write() as connection:
+        stored = _require_match(connection, visibility, digest, if_match)
+        release = require_applicable(connection, visibility, stored.digest)
+        request = queue_once(connection, "apply", {"plans": [stored.digest]}, visibility.name)
+    return ApplyRequested(**fields_of(request), waiting=list_waiting(release))
+
+
+def require_if_match(if_match: str | None, digest: str) -> str:
+    """Return If-Match. Raise RequestRejected (428) if it is missing."""
+    if if_match is None:
+        raise RequestRejected(
+            428, "Precondition required", f'If-Match is missing: send the plan\'s digest, If-Match: "{digest[:64]}"'
+        )
+    return if_match
+
+
+def _require_match(connection: Connection, visibility: Visibility, digest: str, if_match: str) -> StoredPlan:
+    """Return the plan. Raise RequestRejected (412) if If-Match names neither the plan nor its guarded changes."""
+    stored = get_whole_plan(connection, visibility, digest)
+    if _split_if_match(if_match)[0] not in (stored.digest, stored.guarded):
+        raise RequestRejected(
+            412, "Precondition failed", f"If-Match does not name the plan {digest[:12]} or its guarded changes"
+        )
+    return stored
+
+
+def _split_if_match(text: str) -> tuple[str, str]:
+    """Return the digest of a plan or of its guarded changes, and that of the decision about it, or ""."""
+    digest, _, decision = text.strip().strip('"').partition(".")
+    return digest, decision
