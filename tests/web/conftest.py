@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from federator.api.app import create_app
 from federator.model import ROOT, Coverage, TableRecord, failed_evidence
@@ -162,6 +162,7 @@ def run_service(folder: Path, **serve: object) -> Iterator[Service]:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Closed after the package's last test: Playwright has an event loop in this thread, where later tests start their own."""
+    expect.set_options(timeout=30_000)  # a busy machine needs more than the usual 5 s
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         yield browser

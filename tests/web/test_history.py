@@ -85,6 +85,10 @@ def test_the_overview_shows_growth_and_failed_crawls(
     expect(page.locator(".tip-text")).to_contain_text(": 10 tables")
     lake.get_by_role("img", name="3 crawls in 30 days, 1 partial, 1 failed").hover(position={"x": 106, "y": 5})
     expect(page.locator(".tip-text")).to_contain_text(": 1 crawl, 1 partial")
+    # The same for those who do not point.
+    page.get_by_text("Numbers of each day").click()
+    days = page.get_by_role("table", name="Tables by day").get_by_role("row")
+    expect(days.nth(4)).to_contain_text("1 partial 40")
     page.get_by_role("heading", level=1).hover()
     expect(page.locator(".tip-text")).to_be_hidden()
 

@@ -246,6 +246,7 @@ def test_a_held_plan_is_decided(open_page: OpenPage, service: Service, button: s
         page.get_by_role("button", name=button).click()
     assert decided.value.headers["if-match"] == f'"{guarded}"'
     expect(page.get_by_role("status")).to_have_text(state.capitalize())
+    expect(page.get_by_role("heading", level=1)).to_be_focused()  # the button is not there any more
     expect(page.get_by_role("region", name="Was held")).to_contain_text("4 of 9, 44 %")
     expect(page.get_by_role("region", name="Decision")).to_contain_text("agreed with <b>the</b> owner")
     with service.index.read() as connection:
@@ -298,9 +299,11 @@ def test_an_application_is_followed_to_its_result(open_page: OpenPage, service: 
         requests.set_request_state(connection, queued.id, requests.RUNNING, run_id=service.run.id)
     assert queued.argument == {"plans": [service.plan]}
     expect(application).to_contain_text("running")
+    expect(application).to_be_focused()  # in place of the button, for those who work by keyboard
     runs.finish_run(service.index, service.run, "partial", summary={}, error="1 change was skipped")
     result = page.get_by_role("region", name="Result")
     expect(result).to_contain_text("partial 1 change was skipped")
+    expect(page.locator("#result")).to_be_focused()
     result.get_by_role("link", name="Open the run").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(service.run.id)
 

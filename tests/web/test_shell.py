@@ -165,6 +165,19 @@ def test_the_theme_is_the_systems_until_one_is_chosen(shared: Service, browser: 
         assert page.evaluate(ink) != usual
 
 
+def test_rows_of_the_tree_do_not_overlap_where_the_text_is_larger(shared: Service, browser: Browser) -> None:
+    with open_context(shared, browser, viewport={"width": 1600, "height": 900}) as open_page:
+        page = open_page("sources")
+        page.context.new_cdp_session(page).send("Page.setFontSizes", {"fontSizes": {"standard": 24}})
+        page.reload()
+        rows = page.get_by_role("treeitem")
+        expect(rows).to_have_count(2)
+        upper, lower = (row.bounding_box() for row in rows.all())
+        assert upper is not None
+        assert lower is not None
+        assert 26 < upper["height"] <= lower["y"] - upper["y"]
+
+
 def test_on_a_phone_the_tree_is_a_drawer(shared: Service, browser: Browser) -> None:
     with open_context(shared, browser, **_PHONE) as open_page:
         page = open_page("sources")

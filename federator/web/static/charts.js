@@ -60,18 +60,18 @@ export const breakdown = (counts, href) => make("div", {class: "key"}, occurring
   return make("span", {}, make("i", {class: `b-${tone}`}), make("a", {class: "link", href: href(state), text}));
 }));
 
-/* What a guard measured: a share of a whole, and its limit as a line. */
-export function meter(part, whole, limit, setting = "") {
-  const share = whole ? 100 * part / whole : 100, text = `${count(part)} of ${count(whole)}, ${share.toFixed(0)} %; the limit is ${limit} %${setting && ` (${setting})`}`;
+/* What a guard measured: a share of a whole, and its limit as a line. `passed`: it does not hold the plan, also beyond its limit. */
+export function meter(part, whole, limit, {setting = "", passed = false} = {}) {
+  const share = whole ? 100 * part / whole : 100, text = `${count(part)} of ${count(whole)}, ${share.toFixed(0)} %; the limit is ${limit} %${setting && ` (${setting})`}${passed && share > limit ? ", for plans with removals" : ""}`;
   return make("div", {}, makeSvg("svg", {class: "meter", role: "img", "aria-label": text}, makeSvg("rect", {class: "rest", x: "0", y: "10", width: "100%", height: "8"}),
-    makeSvg("rect", {class: share > limit ? "f-bad" : "f-ok", x: "0", y: "10", width: `${Math.min(100, share).toFixed(2)}%`, height: "8"}),
+    makeSvg("rect", {class: share <= limit ? "f-ok" : passed ? "f-quiet" : "f-bad", x: "0", y: "10", width: `${Math.min(100, share).toFixed(2)}%`, height: "8"}),
     makeSvg("line", {class: "limit", x1: `${limit}%`, x2: `${limit}%`, y1: "6", y2: "22"})), make("p", {class: "small q", "aria-hidden": "true", text}));
 }
 
 const DAYS = 30, DAY = 86_400_000;
 
 /* The last 30 days in UTC, the oldest first, as the API writes them. */
-function dates() {
+export function dates() {
   const today = Math.floor(Date.now() / DAY) * DAY;
   return Array.from({length: DAYS}, (_, at) => new Date(today - (DAYS - 1 - at) * DAY).toISOString().slice(0, 10));
 }

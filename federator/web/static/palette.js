@@ -148,7 +148,7 @@ export function startPalette() {
     if (route.view !== "object" || !route.argument.includes("$")) return;
     sessionStorage.setItem(RECENT, JSON.stringify([route.argument, ...recent().filter(id => id !== route.argument)].slice(0, 5)));
   });
-  const opener = make("button", {class: "find", type: "button", "aria-keyshortcuts": "Control+K", onclick: open}, icon("search"), make("span", {text: "Search or jump to"}), make("kbd", {text: "Ctrl K"}));
+  const opener = make("button", {class: "find", type: "button", "aria-keyshortcuts": "Control+K", onclick: open}, icon("search"), make("span", {text: "Search or jump"}), make("kbd", {text: "Ctrl K"}));
   byId("tools").prepend(opener);
   input.addEventListener("input", type);
   list.addEventListener("click", event => { const option = around(event, "[role=option]"); if (option) run(Number(option.dataset.at)); });

@@ -6,7 +6,8 @@ import {count, plural, shapeOf, toneOf, words} from "./format.js";
 import {path} from "./parts.js";
 import {navigate, onRoute} from "./router.js";
 
-const ROW = 26, AROUND = 20, PAGE = 1000, KEY = "federator-tree";
+// A row is 1.625 rem high: 26 pixels, more where the text is larger.
+const ROW = 1.625 * parseFloat(getComputedStyle(document.documentElement).fontSize), AROUND = 20, PAGE = 1000, KEY = "federator-tree";
 // A row has one line: a name with more characters than this is cut in its middle.
 const ONE_LINE = 16;
 const tree = byId("tree"), filter = /** @type {HTMLInputElement} */ (byId("filter")), mergedButton = byId("merged");

@@ -1,6 +1,6 @@
 // The decision about a plan: a comment, approval, rejection, and the application with its result.
 import {ApiError, send} from "../api.js";
-import {byId, make, name} from "../dom.js";
+import {byId, getElement, make, name} from "../dom.js";
 import {ago, plural, words} from "../format.js";
 import {button, needing, panel} from "../parts.js";
 import {announce, attempt, reload} from "../router.js";
@@ -40,16 +40,25 @@ export async function followApplication(queued, signal) {
   await followed;
 }
 
+/* Give the focus to an element in place of one that was disabled or removed. */
+function takeFocus(element) {
+  element.tabIndex = -1;
+  element.focus({preventScroll: true});
+}
+
 async function follow(queued, signal) {
-  const line = make("p", {class: "pad", role: "status"});
+  const isHere = document.activeElement === document.body || byId("decision").contains(document.activeElement), line = make("p", {class: "pad", role: "status"});
   const progress = panel("Application", {id: "decision", note: make("span", {}, `${queued.kind === "sync" ? "by a sync, " : ""}requested by `, name(queued.actor))}, line);
   progress.toggleAttribute("data-kept", true);
   byId("decision").replaceWith(progress);
+  if (isHere) takeFocus(progress);
   const show = (request, run) => line.replaceChildren(...requestLine(request, run).filter(Boolean));
   const {request, run} = await followRequest(queued, show, signal);
   progress.removeAttribute("data-kept");
+  const isStill = progress.contains(document.activeElement);
   await reload();
   byId("result").replaceChildren(panel("Result", {}, make("p", {class: "pad"}, requestLine(request, run))));
+  if (isStill) takeFocus(byId("result"));
 }
 
 /* Apply what needs no decision. A comment that was typed is kept for the decision about the rest. */
@@ -72,6 +81,7 @@ function form(row, field, signal) {
       throw error;
     } finally {
       for (const each of buttons) each.disabled = false;
+      if (document.activeElement === document.body) takeFocus(getElement(document, "main h1"));
     }
   }), {kind, shape}));
   const said = action => decide(row, action, field.value.trim());

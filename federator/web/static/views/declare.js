@@ -1,8 +1,8 @@
 // A table in storage that no catalog declares: request a plan of its declaration, and wait for the plan.
 import {get, query, send} from "../api.js";
-import {make, name} from "../dom.js";
+import {highlight, make} from "../dom.js";
 import {counted} from "../format.js";
-import {needing, note, pairs, panel} from "../parts.js";
+import {needing, note, panel} from "../parts.js";
 import {attempt} from "../router.js";
 import {planLink} from "./plans.js";
 import {runLink} from "./runs.js";
@@ -31,6 +31,6 @@ export async function show({query: given, signal}) {
     attempt(() => request({places: locations, into: [into.value], name: as.value.trim() || null}, result, signal)).finally(() => { submit.disabled = false; });
   });
   return {title: "Declare a table", crumbs: [make("a", {href: "/ui/drift", text: "Drift"}), make("span", {text: "Declare a table"})], nodes: [
-    make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Declare a table"})), panel(locations.length > 1 ? "Locations" : "Location", {}, pairs(locations.map(location => ["location", name(location, {mono: true})])), form),
-    make("p", {class: "q", text: "The worker opens the location and makes a plan. Nothing is written before the plan is applied. No mirror changes a declaration that a user made."}), result]};
+    make("div", {class: "title head"}, make("h1", {tabindex: "-1", text: "Declare a table"})), panel(locations.length > 1 ? "Locations" : "Location", {}, make("ul", {class: "pad"}, locations.map(location => make("li", {}, make("code", {}, highlight(location, []))))), form),
+    make("p", {class: "q fresh", text: "The worker opens the location and makes a plan. Nothing is written before the plan is applied. No mirror changes a declaration that a user made."}), result]};
 }

@@ -6,7 +6,7 @@ import {panel} from "../parts.js";
 
 /* A share of a whole with its limit as a line, or a number and its limit. */
 function measured(guard) {
-  if (guard.total !== null) return guard.total ? meter(guard.measured, guard.total, guard.limit) : make("p", {class: "small q", text: `none; the limit is ${guard.limit} %`});
+  if (guard.total !== null) return guard.total ? meter(guard.measured, guard.total, guard.limit, {passed: true}) : make("p", {class: "small q", text: `none; the limit is ${guard.limit} %`});
   return make("p", {class: "small q", text: guard.limit === null ? count(guard.measured) : `${count(guard.measured)}; the limit is ${count(guard.limit)}`});
 }
 
@@ -15,7 +15,7 @@ const SHARE = /^[\d,]+ of [\d,]+ (?<what>.*), (?<setting>\w+) is [\d.]+$/;
 
 function heldItem(hold, guards) {
   const guard = guards.find(each => each.guard === hold.guard && each.total), {what, setting} = SHARE.exec(hold.detail)?.groups ?? {};
-  const content = guard && what ? [state("held", {text: what[0].toUpperCase() + what.slice(1).replace(/ (h|min)$/, "\u00a0$1")}), meter(guard.measured, guard.total, guard.limit, setting)] : state("held", {text: `${hold.guard}: ${hold.detail}`});
+  const content = guard && what ? [state("held", {text: what[0].toUpperCase() + what.slice(1).replace(/ (h|min)$/, "\u00a0$1")}), meter(guard.measured, guard.total, guard.limit, {setting})] : [state("held", {text: hold.detail[0].toUpperCase() + hold.detail.slice(1)}), make("p", {class: "small q", text: words(hold.guard)})];
   return make("li", {}, make("div", {class: "grow"}, content));
 }
 

@@ -9,19 +9,22 @@ import {changeRow} from "./changes.js";
 import {crawlButton, nextRun, stateCell} from "./sources.js";
 
 const KINDS = [["plan", "Plans"], ["source", "Sources"], ["tables", "Tables"], ["drift", "Drift"]];
-const SOURCES = [["Source"], ["Kind", "drop"], ["State", "full"], ["Crawled"], ["Crawls, 30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Tables, 30 days", "growth drop"], ["Next crawl"]];
+const SOURCES = [["Source"], ["Kind", "impl drop"], ["State", "full"], ["Crawled"], ["Crawls, 30 days", "drop"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Tables, 30 days", "growth drop"], ["Next crawl"]];
 
 function figure(title, value, detail, graph) {
   return make("div", {}, make("dt", {text: title}), make("dd", {}, value, detail ? make("small", {}, detail) : null), graph ? make("dd", {class: "fig"}, graph) : null);
 }
 
+/* When what is known of a source was read: a crawl that failed read nothing. */
+const readAt = fresh => (fresh.state === "failed" ? fresh.published_at : fresh.crawled_at);
+
 function figures(overview, series) {
-  const {valid = 0} = overview.states, [oldest] = overview.sources.map(source => source.freshness).filter(fresh => fresh.crawled_at).sort((a, b) => (a.crawled_at < b.crawled_at ? -1 : 1));
+  const {valid = 0} = overview.states, [oldest] = overview.sources.map(source => source.freshness).filter(readAt).sort((a, b) => (readAt(a) < readAt(b) ? -1 : 1));
   const open = Object.values(overview.drift).reduce((sum, number) => sum + number, 0), byDay = sumByDay([...series.values()].map(tablesByDay)), grown = grownBy(byDay);
   return make("dl", {class: "figures"}, figure("Tables", count(overview.tables), grown && `${grown} in 30 days`, growth(byDay, "Tables", {axis: true})),
     figure("Valid tables", overview.tables ? `${(Math.floor(1000 * valid / overview.tables) / 10).toFixed(1)} %` : "none", overview.tables ? `${count(valid)} of ${count(overview.tables)}` : null, [bar(overview.states), breakdown(overview.states, state => `${UI}/search?${new URLSearchParams({q: `state:${state}`})}`)]),
     figure("Open drift", count(open), null, open ? [bar(overview.drift), breakdown(overview.drift, severity => `${UI}/drift?severity=${severity}`)] : null),
-    figure("Oldest crawl", oldest ? ago(oldest.crawled_at) : "never", oldest && name(oldest.source)));
+    figure("Oldest crawl", oldest ? ago(readAt(oldest), {stale: oldest.state !== "ok"}) : "never", oldest && name(oldest.source)));
 }
 
 const nothing = snoozed => (snoozed ? empty("Nothing else needs attention", "What you snoozed is below. It returns when it changes, or when its time is over.")
@@ -60,6 +63,17 @@ function sourcesTable(sources, series) {
   return table(shown(SOURCES), cells.map(shown), "Sources");
 }
 
+/* The numbers of the charts, built when they are unfolded. */
+function numbersOfDays(series) {
+  const details = make("details", {id: "days"}, make("summary", {class: "pad", text: "Numbers of each day"}));
+  details.addEventListener("toggle", async () => {
+    if (!details.open || details.children.length > 1) return;
+    const {daysTable} = await import("./days.js");
+    details.append(daysTable(series));
+  });
+  return details;
+}
+
 export async function show({signal}) {
   const [overview, history, changes] = await Promise.all([readOverview(signal), get("/api/v1/overview/history", signal), find("/api/v1/diff?from=-1d&newest=true&limit=6", signal).catch(error => {
     if (error.status === 400 || error.status === 409) return null;
@@ -71,5 +85,5 @@ export async function show({signal}) {
     make("div", {class: "acts"}, crawlButton("Crawl all sources"))), figures(overview, series),
   make("div", {class: "cols"}, attention(overview), panel("Recent changes", {note: "last day", more: make("a", {class: "link", href: "/ui/changes", text: "All changes"})},
     recent.length ? make("ol", {class: "rows log"}, recent.map(item => changeRow(item))) : empty("No change in the last day"))),
-  panel("Sources", {more: barKey()}, overview.sources.length ? sourcesTable(overview.sources, series) : empty("No source is configured", "Add one with: federator init"))]};
+  panel("Sources", {more: barKey()}, overview.sources.length ? [sourcesTable(overview.sources, series), series.size ? numbersOfDays(series) : null] : empty("No source is configured", "Add one with: federator init"))]};
 }

@@ -30,8 +30,8 @@ export function hit(node) {
     make("div", {class: "where"}, trail(parentId(node.id), levels), node.location ? name(node.location, {mono: true, ranges: location?.text === node.location ? location.ranges : []}) : null),
     others.length ? make("div", {class: "why"}, others.map(part => make("span", {}, make("small", {text: part.key === null ? `${part.field} ` : "property "}),
       part.key === null ? null : make("bdi", {text: `${part.key} = `}), highlight(part.text, part.ranges)))) : null,
-    make("div", {class: "facts"}, state(node.verified ?? "unverified"), stored && stored.rows !== null ? make("small", {text: plural(stored.rows, "row")}) : null,
-      stored?.written_at ? make("small", {}, "written ", ago(stored.written_at)) : null));
+    make("div", {class: "facts"}, state(node.verified ?? "unverified"), stored ? make("small", {}, stored.rows === null ? null : plural(stored.rows, "row"), stored.rows !== null && stored.written_at ? ", " : null,
+      stored.written_at ? ["written ", ago(stored.written_at)] : null) : null));
 }
 
 /* What narrows the search: its terms with a field, each with a button that removes it. */

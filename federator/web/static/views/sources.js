@@ -50,7 +50,7 @@ export const stateCell = (source, item) => make("div", {}, source.freshness.stat
 /* What the last crawl said; if it did not go well, a way to the runs. */
 const noteOf = ({name, freshness: {message, state}}) => (message ? make("div", {}, make("p", {text: sentences(message.replace(`${name}: `, ""))}), state === "ok" ? null : make("p", {}, make("a", {href: `${UI}/runs?${new URLSearchParams({subject: name})}`, text: "Its runs"}))) : null);
 
-const COLUMNS = [["Source"], ["Kind"], ["State", "full"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Next crawl"], ["Note", "long"]];
+const COLUMNS = [["Source"], ["Kind", "impl"], ["State", "full"], ["Crawled"], ["Tables by verification state", "health full"], ["Tables", "n"], ["Next crawl"], ["Note", "long"]];
 
 export async function show({signal}) {
   const overview = await readOverview(signal), {sources} = overview;

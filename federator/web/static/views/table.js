@@ -19,9 +19,12 @@ function numbersOf(verified, dataset) {
     ["Fragments", verified.fragments === null ? null : count(verified.fragments)], ["Indices", dataset?.verified?.indices], ["Written", written ? ago(written) : null]]);
 }
 
+// States of a location that need no banner. The banner has the message of any other.
+const EXPECTED = ["valid", "declared_only"];
+
 function verification(verified, unverifiable, since) {
   if (!verified) return panel("Verification", {}, empty(unverifiable ? "Not verified" : "Not verified yet", unverifiable ?? "The location was never opened.", {state: "unverified"}));
-  return panel("Verification", {}, pairs([["State", state(verified.state)], ["Note", verified.message], ["Since", since ? ago(since) : null], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
+  return panel("Verification", {}, pairs([["State", state(verified.state)], ["Note", EXPECTED.includes(verified.state) ? verified.message : null], ["Since", since ? ago(since) : null], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
 }
 
 /* What is odd about declarations of the location, by object id. */
@@ -53,7 +56,7 @@ function loss(why) {
 function problem(found, why) {
   const verified = found.dataset;
   if (found.problem) return note("bad", make("strong", {text: "The catalog could not describe this table: "}), found.problem);
-  if (verified && !["valid", "declared_only"].includes(verified.state)) return note("bad", make("strong", {text: `The location is ${words(verified.state)}. `}), verified.message, loss(why));
+  if (verified && !EXPECTED.includes(verified.state)) return note("bad", make("strong", {text: `The location is ${words(verified.state)}. `}), verified.message, loss(why));
   return null;
 }
 
