@@ -42,14 +42,14 @@ def confirm(cli: Cli, name: NAME, yes: YES = False) -> None:
             confirmation = confirm_source.confirm(index, cli.settings, name, actor=getpass.getuser())
             audit.seal_pending(index)
     if cli.json:
-        cli.out.document(_data(confirmation))
+        cli.out.document(_confirmation_to_json(confirmation))
     else:
-        _show(cli, confirmation)
+        _print_confirmation(cli, confirmation)
     if confirmation.unconfirmed and not yes:
         cli.print_note(f"nothing was changed; accept the new identity with federator sources confirm {name} --yes")
 
 
-def _show(cli: Cli, confirmation: Confirmation) -> None:
+def _print_confirmation(cli: Cli, confirmation: Confirmation) -> None:
     from federator.planning.identity import join_values
 
     if not confirmation.unconfirmed:
@@ -61,7 +61,7 @@ def _show(cli: Cli, confirmation: Confirmation) -> None:
     cli.out.pairs([*_pairs("known", accepted), *_pairs("new", join_values(confirmation.unconfirmed, " and "))])
     rebound = f", {len(confirmation.rebound):,} with a new native id" if confirmation.confirmed else ""
     cli.out.line(f"{format_count(len(confirmation.entries), 'ledger row')} affected{rebound}")
-    rows = [_entry_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]]
+    rows = [_entry_to_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]]
     if rows:
         columns = [Column("mirror"), Column("origin", wide=True), Column("target", wide=True)]
         cli.out.table(columns, [(row["mirror"], row["origin"], row["target"]) for row in rows])
@@ -77,17 +77,17 @@ def _pairs(name: str, values: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name if number == 0 else "", part) for number, part in enumerate(parts)]
 
 
-def _data(confirmation: Confirmation) -> dict[str, Any]:
+def _confirmation_to_json(confirmation: Confirmation) -> dict[str, Any]:
     return {
         "source": confirmation.source, "confirmed": confirmation.confirmed,
         "accepted": {scope: sorted(values) for scope, values in confirmation.accepted.items()},
         "seen": [{"scope": scope, "value": value} for scope, value in confirmation.unconfirmed],
-        "ledger_rows": len(confirmation.entries), "first_rows": [_entry_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]],
+        "ledger_rows": len(confirmation.entries), "first_rows": [_entry_to_json(entry) for entry in confirmation.entries[:_MAX_SHOWN]],
         "rebound": confirmation.rebound,
     }  # fmt: skip
 
 
-def _entry_json(entry: OwnedObject) -> dict[str, str]:
+def _entry_to_json(entry: OwnedObject) -> dict[str, str]:
     return {
         "mirror": entry.mirror, "origin": f"{entry.origin_source}${entry.origin_path}".rstrip("$"),
         "target": f"{entry.target_source}${entry.target_path}",

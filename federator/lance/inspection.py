@@ -23,8 +23,8 @@ from federator.runtime.text import first_line
 
 #: the state of a table that is not read, because opening it would read what is elsewhere
 REFERS_OUTSIDE = "refers_outside"
-# It does not say where.
-_REFERS_OUTSIDE = "the table refers to data outside its location, which its source does not list in allowed_bases"
+# The message does not name the other location: not everybody who may see the table may know it.
+_OUTSIDE_MESSAGE = "the table refers to data outside its location, which its source does not list in allowed_bases"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def inspect_location(
                 require_own_bases(location, dataset, allowed, pinned)
             return _describe_dataset(dataset)
     except ForeignLocationsFound:
-        return Inspection(REFERS_OUTSIDE, _REFERS_OUTSIDE)
+        return Inspection(REFERS_OUTSIDE, _OUTSIDE_MESSAGE)
     except (PermissionDenied, ServiceUnavailable) as error:
         return Inspection("denied" if isinstance(error, PermissionDenied) else "unreachable", error.message)
     except (ValueError, OSError, RuntimeError) as error:

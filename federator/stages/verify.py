@@ -38,8 +38,6 @@ def verify_tables(context: RunContext, ids: Sequence[str]) -> None:
 
 
 def _verify_table(context: RunContext, table_id: str, end: float) -> str:
-    from federator.pipeline.verify import InspectorProcess
-
     source, *path = parse_path_key(table_id)
     with context.index.read() as connection:
         table = records.find_table(connection, source, tuple(path))
@@ -52,14 +50,8 @@ def _verify_table(context: RunContext, table_id: str, end: float) -> str:
         # Anybody who sets a location could otherwise have it opened with the credentials of a source that is hidden from them.
         is_copy = other is not None and _is_copy_of(connection, source, table, other[0])
         through, location = other if other is not None and is_copy else (source, str(table.location))
-    own, access = Permissions.of_source(context.settings, through), find_access(context.source_spec(through))
-    permitted = restrict_to_declaring(context.index, context.settings, own, access, canonical)
-    due = DueLocation(canonical, location, permitted.allowed_bases, permitted.mounts)
-    with InspectorProcess(context.source_spec(through), context.settings.verify.timeout, {location: due}) as inspector:
-        text = next(inspector.inspect_each([due.location], end), None)
-    if text is None:
-        raise StateError("the time of this request is over: the table was not opened", hint="verify the remaining tables again")
-    inspection = Inspection(**json.loads(text))
+    access = find_access(context.source_spec(through))
+    inspection = _inspect_through(context, through, access, canonical, location, end)
     if other is not None and not is_copy and inspection.state != "valid":
         # The location is known to be valid: what this source cannot open would replace the facts of the others.
         raise StateError(f"the location cannot be opened through {source}: {inspection.state}, {inspection.message}")
@@ -72,6 +64,25 @@ def _verify_table(context: RunContext, table_id: str, end: float) -> str:
             detail={"state": inspection.state},
         )  # fmt: skip
     return inspection.state
+
+
+def _inspect_through(
+    context: RunContext, through: str, access: str, canonical: str, location: str, end: float
+) -> Inspection:  # fmt: skip
+    """Inspect a location with the options of the source ``through``, and with what all sources that declare it permit.
+
+    Raise StateError if the time ``end`` (seconds since the epoch) has passed.
+    """
+    from federator.pipeline.verify import InspectorProcess
+
+    own = Permissions.of_source(context.settings, through)
+    permitted = restrict_to_declaring(context.index, context.settings, own, access, canonical)
+    due = DueLocation(canonical, location, permitted.allowed_bases, permitted.mounts)
+    with InspectorProcess(context.source_spec(through), context.settings.verify.timeout, {location: due}) as inspector:
+        text = next(inspector.inspect_each([due.location], end), None)
+    if text is None:
+        raise StateError("the time of this request is over: the table was not opened", hint="verify the remaining tables again")
+    return Inspection(**json.loads(text))
 
 
 def _find_verifying_source(
@@ -101,7 +112,9 @@ def _is_copy_of(connection: Connection, source: str, table: TableRecord, origin:
 
 
 def verify_sources(context: RunContext, names: Collection[str]) -> None:
-    """Inspect the locations of crawled sources that are due, and those that they have declared of what another source permits."""
+    """Inspect the due locations of crawled sources, and again those of other sources that a crawled source declares and permits less
+    for.
+    """
     end = time.monotonic() + context.settings.verify.max_seconds
     permitted = {name: Permissions.of_source(context.settings, name) for name in context.settings.sources}
     with context.index.read() as connection:

@@ -165,8 +165,7 @@ class GlueCatalog(Catalog):
             self._tree.clear_cache()
             return self.describe_namespace(path)
         parent, name = self._locate_database(path)
-        with self._translate_errors("reading database", path, missing=NamespaceNotFound):
-            native = self._clients.reads.get_database(Name=name, **parent.scope)["Database"]
+        native = self._native_database(path)
         check_namespace_update(records.database_record(self.source, path, native), before, after)
         database: Any = records.build_changed_namespace_input(native, after, self._input_shape("DatabaseInput"))
         with self._translate_errors("updating database", path, missing=NamespaceNotFound):

@@ -1,4 +1,4 @@
-"""Route of the differences between two snapshots."""
+"""Routes of the snapshots that can be selected, and of the differences between two of them."""
 
 from __future__ import annotations
 
