@@ -69,13 +69,17 @@ def _required_keys(group: ChangeGroup) -> Iterator[tuple[str, str]]:
 
 
 def _keys(group: ChangeGroup, *, above: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths and locations that a group affects, and the ancestors of its paths under the kind ``above``."""
+    """Yield the paths and locations that a group affects, and the ancestors of its paths under the kind ``above``.
+
+    A key is a kind with a path key or a canonical location: ``path`` (something is made or removed there), ``inside`` (something in
+    this namespace is), ``location`` (it is taken or freed).
+    """
     for _, change in group.steps:
         yield "path", change.target_path
         for ancestor in iter_ancestors(parse_path_key(change.target_path)):
             yield above, path_key(ancestor)
         for location in _affected_locations(change):
-            yield "place", location
+            yield "location", location
 
 
 def _affected_locations(change: Change) -> set[str]:
