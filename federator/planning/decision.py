@@ -238,7 +238,7 @@ def _decide_unledgered_target(
                 cell,
                 Reason.UNLEDGERED,
                 origin.key,
-                "it has this mirror's ownership marker, and the ledger does not know it",
+                f"it has this mirror's ownership marker, and the ledger does not know it: federator ledger rebuild {context.rule.name}",
             )
         competitor = _find_competing_mirror(context, target)
         if competitor is not None:
@@ -329,7 +329,8 @@ def _find_lost_ownership(context: MirrorContext, target: TableRecord, ledger: Le
     if marker.op_id and ledger.op_id and marker.op_id != ledger.op_id:
         # Either another index with the same instance id wrote the object, or this index was restored from an older backup. The
         # ledger entry cannot be trusted.
-        return Reason.UNLEDGERED, f"its ownership marker has the operation {marker.op_id}, the ledger has {ledger.op_id}"
+        detail = f"its ownership marker has the operation {marker.op_id}, the ledger has {ledger.op_id}"
+        return Reason.UNLEDGERED, f"{detail}: federator ledger rebuild {context.rule.name}"
     return None
 
 
