@@ -22,7 +22,7 @@ function figures(overview, series) {
   const {valid = 0} = overview.states, [oldest] = overview.sources.map(source => source.freshness).filter(readAt).sort((a, b) => (readAt(a) < readAt(b) ? -1 : 1));
   const open = Object.values(overview.drift).reduce((sum, number) => sum + number, 0), byDay = sumByDay([...series.values()].map(tablesByDay)), grown = grownBy(byDay);
   return make("dl", {class: "figures"}, figure("Tables", count(overview.tables), grown && `${grown} in 30 days`, growth(byDay, "Tables", {axis: true})),
-    figure("Valid tables", overview.tables ? `${(Math.floor(1000 * valid / overview.tables) / 10).toFixed(1)} %` : "none", overview.tables ? `${count(valid)} of ${count(overview.tables)}` : null, [bar(overview.states), breakdown(overview.states, state => `${UI}/search?${new URLSearchParams({q: `state:${state}`})}`)]),
+    figure("Valid tables", overview.tables ? `${(Math.floor(1000 * valid / overview.tables) / 10).toFixed(1)} %` : "none", overview.tables ? `${count(valid)} of ${count(overview.tables)}` : null, [bar(overview.states), breakdown({...overview.states, valid: 0}, state => `${UI}/search?${new URLSearchParams({q: `state:${state}`})}`)]),
     figure("Open drift", count(open), null, open ? [bar(overview.drift), breakdown(overview.drift, severity => `${UI}/drift?severity=${severity}`)] : null),
     figure("Oldest crawl", oldest ? ago(readAt(oldest), {stale: oldest.state !== "ok"}) : "never", oldest && name(oldest.source)));
 }
