@@ -35,8 +35,8 @@ class ExpectedOrigin:
         return Reason.MOVED, f"the origin {self.path} has changed since the plan was made"
 
 
-def expected_origins(change: Change, together: Iterable[Change] = ()) -> tuple[ExpectedOrigin, ...]:
-    """Return the origins to observe immediately before a change. ``together`` are the changes of its unit, itself included.
+def expected_origins(change: Change, group: Iterable[Change] = ()) -> tuple[ExpectedOrigin, ...]:
+    """Return the origins to observe immediately before a change. ``group`` are the changes of its group, itself included.
 
     Empty if the change neither removes, moves nor recreates a table, or does not depend on an origin.
     """
@@ -45,7 +45,7 @@ def expected_origins(change: Change, together: Iterable[Change] = ()) -> tuple[E
         return ()
     depends = [change]
     if change.action is Action.DEREGISTER_TABLE and change.pair is not None:
-        depends += [other for other in together if other.pair == change.pair and other.action is Action.DECLARE_TABLE]
+        depends += [other for other in group if other.pair == change.pair and other.action is Action.DECLARE_TABLE]
     return tuple(expected for dependency in depends if (expected := _expected(dependency)) is not None)
 
 

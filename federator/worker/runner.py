@@ -76,29 +76,29 @@ class RequestRunner:
 
     def _dispatch(self, request: requests.Request) -> RunResult:
         argument, federator = request.argument, self._federator
-        origin: dict[str, Any] = {"trigger": "schedule" if argument.get("job") else "request", "actor": request.actor}
+        recorded: dict[str, Any] = {"trigger": _trigger_of(request), "actor": request.actor}
         match request.kind:
             case "crawl":
-                return federator.crawl(argument.get("sources") or [], full=bool(argument.get("full")), **origin)
+                return federator.crawl(argument.get("sources") or [], full=bool(argument.get("full")), **recorded)
             case "plan":
-                return federator.plan(argument.get("mirrors") or [], **origin)
+                return federator.plan(argument.get("mirrors") or [], **recorded)
             case "sync":
-                return federator.sync(argument.get("mirrors") or [], fresh=argument.get("fresh") or [], **origin)
+                return federator.sync(argument.get("mirrors") or [], fresh=argument.get("fresh") or [], **recorded)
             case "apply":
-                return federator.apply([self._load_plan(digest) for digest in argument.get("plans") or []], **origin)
+                return federator.apply([self._load_plan(digest) for digest in argument.get("plans") or []], **recorded)
             case "declare":
                 spec = DeclareSpec(
                     argument["places"], argument["into"], argument.get("template"), roots=bool(argument.get("roots"))
                 )
-                return federator.declare(spec, **origin)
+                return federator.declare(spec, **recorded)
             case "scan":
-                return federator.scan(argument.get("roots") or [], **origin)
+                return federator.scan(argument.get("roots") or [], **recorded)
             case "verify":
-                return federator.verify(argument["tables"], **origin)
+                return federator.verify(argument["tables"], **recorded)
             case "prune":
-                return federator.prune(**origin)
+                return federator.prune(**recorded)
             case "report":
-                return federator.make_report(ReportSpec.from_settings(self._settings, str(argument.get("report"))), **origin)
+                return federator.make_report(ReportSpec.from_settings(self._settings, str(argument.get("report"))), **recorded)
         raise StateError(f"a worker of this version cannot execute requests of kind {request.kind!r}")
 
     def _load_plan(self, digest: str) -> tuple[Plan, str]:
@@ -120,7 +120,7 @@ class RequestRunner:
         _log.error("run failed", error=error)
         if self._handle is None:
             # The request failed before its run started: insert a run with the error, because users look at runs.
-            handle = runs.insert_run(self.index, request.kind, trigger="request", actor=request.actor)
+            handle = runs.insert_run(self.index, request.kind, trigger=_trigger_of(request), actor=request.actor)
             runs.finish_run(self.index, handle, "failed", summary={}, error=error)
             self._on_run_started(handle)
 
@@ -140,6 +140,11 @@ class RequestRunner:
     def _log_result(self, result: RunResult) -> None:
         level = _log.info if result.state == "ok" else _log.warning if result.state in ("partial", "held") else _log.error
         level("run ended", run=result.run_id, state=result.state, changes=result.change_count, errors=result.errors)
+
+
+def _trigger_of(request: requests.Request) -> str:
+    """Return what started the run of a request: ``schedule`` or ``request``."""
+    return "schedule" if request.argument.get("job") else "request"
 
 
 def start_warm_session(settings: Settings) -> None:

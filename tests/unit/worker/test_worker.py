@@ -163,15 +163,19 @@ def test_a_run_that_fails_says_so_and_ends_nothing(
 
 
 @pytest.mark.parametrize(
-    ("kind", "argument", "text"), [("sync", {"mirrors": ["gone"]}, "no mirror"), ("apply", {"plans": ["x"]}, "no plan")]
+    ("kind", "argument", "text", "trigger"),
+    [
+        ("sync", {"mirrors": ["gone"], "job": "sync:gone"}, "no mirror", "schedule"),
+        ("apply", {"plans": ["x"]}, "no plan", "request"),
+    ],
 )
 def test_a_request_that_fails_before_its_run_gets_one_that_says_why(
-    configure: Callable[..., Settings], index: Index, crawl: Any, kind: str, argument: dict[str, Any], text: str
-) -> None:
+    configure: Callable[..., Settings], index: Index, crawl: Any, kind: str, argument: dict[str, Any], text: str, trigger: str
+) -> None:  # fmt: skip
     number = ask(index, kind, argument)
     with working(configure()):
         wait_until(lambda: state(index, number) == "failed")
-    assert run_of(index, number).state == "failed"
+    assert (run_of(index, number).state, run_of(index, number).trigger) == ("failed", trigger)
     assert text in run_of(index, number).error
 
 
