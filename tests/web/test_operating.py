@@ -102,7 +102,7 @@ def test_filtered_audit_events_are_saved_as_json_lines_and_as_csv(
     open_page: OpenPage, service: Service, tmp_path: Path
 ) -> None:
     decide_plan(service.index, service.plan, "approved", actor="ann", comment="=HYPERLINK(1)")
-    decide_plan(service.index, service.plan, "rejected", actor="=ben", comment='not "now"')
+    decide_plan(service.index, service.plan, "rejected", actor="=ben", comment='not "now"', overruled=None)
     page = open_page("audit")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Export JSONL").click()
