@@ -83,8 +83,7 @@ def get_my_sessions(request: Request, index: IndexDep, settings: SettingsDep, pr
     listed: list[sessions.OpenSession] = []
     if person is not None and oidc is not None and oidc.sign_in is not None:
         listed = sessions.list_sessions(index, now=time.time(), idle_timeout=oidc.sign_in.idle_timeout, name=person)
-    session: BrowserSession | None = request.scope.get("session")
-    current = sessions.session_id(token_digest(session.secret)) if session is not None else None
+    current = _current_session_id(request)
     mine = [
         MySession(
             id=each.id,
@@ -110,11 +109,9 @@ def revoke_my_session(
     To end others than the session of the request, the person must have entered credentials in the last five minutes (403 otherwise):
     `/auth/login?fresh=true` asks for them.
     """
-    person = _person(principal)
+    person, number = _person(principal), 0
     if person is not None:
         _require_fresh_sign_in(request, id)
-    number = 0
-    if person is not None:
         number = sessions.revoke_sessions(index, person, actor=principal.name, id=None if id == "all" else id)
     if not number and id != "all":
         raise NotFound(f"there is no session {id!r}", hint="GET /api/v1/me/sessions")
@@ -123,9 +120,14 @@ def revoke_my_session(
 
 def _require_fresh_sign_in(request: Request, session_id: str) -> None:
     """Raise PermissionDenied unless the session is that of the request, or its person has just entered credentials."""
+    if session_id != _current_session_id(request):
+        require_fresh_sign_in(request.scope.get("session"), "ending other sessions")
+
+
+def _current_session_id(request: Request) -> str | None:
+    """Return the id of the request's session. None for a request with a token."""
     session: BrowserSession | None = request.scope.get("session")
-    if session is None or session_id != sessions.session_id(token_digest(session.secret)):
-        require_fresh_sign_in(session, "ending other sessions")
+    return sessions.session_id(token_digest(session.secret)) if session is not None else None
 
 
 def _person(principal: Principal) -> str | None:
