@@ -30,7 +30,7 @@ _NO_ANSWER = _Failure((), ("53", "57", "08"), "the database does not answer", "c
 # Codes: https://www.sqlite.org/rescode.html, https://www.postgresql.org/docs/current/errcodes-appendix.html. The first match counts.
 _FAILURES = (
     _Failure(
-        ("SQLITE_FULL",), ("53100",), "its disk is full",
+        ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"), ("53100",), "its disk is full",
         f"free space where the index is, then run it again: {_ROLLED_BACK}; federator db prune removes old history",
     ),
     _Failure(

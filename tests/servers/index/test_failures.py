@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +46,27 @@ def test_a_full_disk_has_a_remedy(sqlite_index: Index) -> None:
     with sqlite_index.read() as connection:
         written = connection.execute(text("SELECT count(*) FROM deployment WHERE key LIKE 'filler%'")).scalar_one()
     assert 0 < written < 1000
+
+
+_READER = """
+import resource, sys
+from sqlalchemy import text
+from federator.store import DatabaseError, open_index
+from federator.store.failures import describe_failure
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    with open_index(sys.argv[1]).read() as connection:
+        connection.execute(text("SELECT * FROM run"))
+except DatabaseError as error:
+    print(describe_failure(error).message)
+"""
+
+
+def test_a_disk_without_room_for_the_first_reader_is_full(sqlite_index: Index) -> None:
+    """A reader, too, makes a file beside the database. SQLite calls it an I/O error."""
+    sqlite_index.close()
+    command = [sys.executable, "-c", _READER, f"sqlite:///{sqlite_index.file}"]
+    assert "its disk is full: disk I/O error" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_database_that_cannot_be_written_to_has_a_remedy(sqlite_index: Index) -> None:
