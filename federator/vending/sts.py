@@ -77,8 +77,11 @@ class StsVendor:
 
     def issue(self, grant: TableGrant) -> VendedCredentials:
         issued_at, role_arn, name = self._now(), self.role_arn, session_name(grant.principal)
+        given = role_arn.split(":")[1]
+        # Compatible servers, whose roles have partitions of their own (arn:minio:), know buckets only in that of AWS.
+        partition = given if given.startswith("aws") else "aws"
         policy = build_session_policy(
-            parse_prefix(grant.location), grant.access, partition=role_arn.split(":")[1], kms_key=self._sts.kms_key
+            parse_prefix(grant.location), grant.access, partition=partition, kms_key=self._sts.kms_key
         )
         issued = self._assume_role(role_arn, policy, name)
         return VendedCredentials(issued.options, issued_at, issued.expires_at, f"{role_arn} as {name}", self.method)

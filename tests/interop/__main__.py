@@ -18,7 +18,7 @@ from pathlib import Path
 from federator.demo.servers import hive, hive_jars
 from tests.fixtures import nessie
 from tests.fixtures.maven import jars
-from tests.interop import catalog_clients, conformance, iceberg_engine, servers, vending
+from tests.interop import catalog_clients, conformance, iceberg_engine, minio_vending, servers, vending
 from tests.interop.confinement import confine, is_confined
 from tests.interop.differences import DIFFERENCES
 from tests.interop.environments import python_of
@@ -31,7 +31,7 @@ CATALOGS = (*dict.fromkeys([*servers.CATALOGS, *catalog_clients.CATALOGS]),)
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
-    runs = [IMPLS, CONFORMANCE, VENDING, PYICEBERG, NESSIE, *CLIENTS]
+    runs = [IMPLS, CONFORMANCE, VENDING, PYICEBERG, NESSIE, minio_vending.MINIO, *CLIENTS]
     parser.add_argument("--clients", nargs="+", choices=runs, default=runs)
     parser.add_argument("--catalogs", nargs="+", choices=CATALOGS, default=[*CATALOGS])
     chosen = parser.parse_args(arguments)
@@ -49,6 +49,8 @@ def main(arguments: list[str]) -> int:
         failed += _print_steps(iceberg_engine.TITLE, iceberg_engine.run_pyiceberg())
     if NESSIE in chosen.clients:
         failed += _run_nessie()
+    if minio_vending.MINIO in chosen.clients:
+        failed += _print_steps(minio_vending.TITLE, minio_vending.run_minio())
     rest_clients = [name for name in chosen.clients if name in CLIENTS]
     if rest_clients:
         failed += _print_rest_clients(rest_clients, [name for name in chosen.catalogs if name in servers.CATALOGS])
@@ -70,6 +72,8 @@ def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
             python_of(PYICEBERG)
         elif name == VENDING:
             vending.CLIENT.prepare()
+        elif name == minio_vending.MINIO:
+            minio_vending.prepare()
         elif name != NESSIE:
             CLIENTS[name].prepare()
 

@@ -11,6 +11,7 @@ _CACHE = ROOT / ".cache" / "interop"
 #: packages of each environment; a change of a version makes a new environment
 PACKAGES = {
     "impls": ("lance-namespace-impls[all]==0.4.2", "pylance==14.0.2", "lance-namespace==0.13.0"),
+    "minio": ("minio==7.2.20",),
     "pyiceberg": ("pyiceberg[pyarrow]==0.12.0",),
     "lancedb": ("lancedb==0.40.0", "pylance==14.0.2", "lance-namespace==0.13.0"),
     "ray": ("lance-ray==0.5.0", "ray[data]==2.60.0", "pylance==14.0.2", "lance-namespace==0.13.0"),
