@@ -77,9 +77,9 @@ class StsVendor:
 
     def issue(self, grant: TableGrant) -> VendedCredentials:
         issued_at, role_arn, name = self._now(), self.role_arn, session_name(grant.principal)
-        given = role_arn.split(":")[1]
+        named = role_arn.split(":")[1]
         # Compatible servers, whose roles have partitions of their own (arn:minio:), know buckets only in that of AWS.
-        partition = given if given.startswith("aws") else "aws"
+        partition = named if named.startswith("aws") else "aws"
         policy = build_session_policy(
             parse_prefix(grant.location), grant.access, partition=partition, kms_key=self._sts.kms_key
         )

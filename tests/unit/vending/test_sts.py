@@ -95,10 +95,10 @@ def test_session_names_are_readable_and_different() -> None:
     assert len({session_name(name) for name in names}) == len(names)
 
 
-@pytest.mark.parametrize(("given", "partition"), [("aws-cn", "aws-cn"), ("aws", "aws"), ("minio", "aws")])
-def test_buckets_have_a_partition_of_aws(given: str, partition: str) -> None:
+@pytest.mark.parametrize(("named", "partition"), [("aws-cn", "aws-cn"), ("aws", "aws"), ("minio", "aws")])
+def test_buckets_have_a_partition_of_aws(named: str, partition: str) -> None:
     # MinIO refuses a policy whose resources are arn:minio:s3:::… (make interop CLIENTS=minio).
-    built, client = vendor(sts={"role_arn": f"arn:{given}:iam::0:role/lance"}), FakeClient()
+    built, client = vendor(sts={"role_arn": f"arn:{named}:iam::0:role/lance"}), FakeClient()
     built._client = client
     built.issue(grant())
     assert f"arn:{partition}:s3:::lake/t.lance/*" in client.requests[0]["Policy"]
