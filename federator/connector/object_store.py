@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -34,6 +34,8 @@ _IGNORED_OPTIONS = frozenset({"connect_timeout", "timeout"})
 _REQUESTS_AT_ONCE = 64
 # An object store has no directories: the first object creates one.
 _PLACEHOLDER = ".directory"
+# Metadata of the object of a directory, in Azure's hierarchical namespaces and where Hadoop wrote.
+_FOLDER = "hdi_isfolder"
 
 
 class ObjectStoreFiles:
@@ -133,20 +135,23 @@ class ObjectStoreFiles:
 
         key = self._key(path)
         async with slots:
-            if key and await self._exists(path, obstore.head_async(self._store, key)):
-                return FileInfo(path, FileType.File)
             with self._translated(path):
                 listing = await obstore.list_with_delimiter_async(self._store, key or None)
-        is_directory = not key or listing["common_prefixes"] or listing["objects"]
-        return FileInfo(path, FileType.Directory if is_directory else FileType.NotFound)
+            if not key or listing["common_prefixes"] or listing["objects"]:
+                return FileInfo(path, FileType.Directory)
+            attributes = await self._find_attributes(path)
+        if attributes is None:
+            return FileInfo(path, FileType.NotFound)
+        return FileInfo(path, FileType.Directory if attributes.get(_FOLDER) == "true" else FileType.File)
 
-    async def _exists(self, path: str, head: Awaitable[Any]) -> bool:
+    async def _find_attributes(self, path: str) -> Mapping[str, str] | None:
+        import obstore
+
         try:
             with self._translated(path):
-                await head
+                return (await obstore.get_async(self._store, self._key(path), options={"head": True})).attributes
         except FileNotFoundError:
-            return False
-        return True
+            return None
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:

@@ -95,3 +95,15 @@ def test_an_emulator_needs_no_account(azure_emulator: AzureEmulator, monkeypatch
     monkeypatch.setenv("AZURITE_BLOB_STORAGE_URL", azure_emulator.url)
     directory = open_storage(f"az://{BUCKET}", {"use_emulator": "true"})
     assert directory.filesystem.get_file_info(BUCKET).type.name == "Directory"
+
+
+def test_a_directory_of_a_hierarchical_namespace_is_one(azure_emulator: AzureEmulator, options: dict[str, str]) -> None:
+    # There, and where Hadoop wrote, a directory has an object of its own.
+    prefix = unique_name("made")
+    for name in (f"{prefix}/full.lance", f"{prefix}/empty.lance"):
+        azure_emulator.upload(name, hdi_isfolder="true")
+    azure_emulator.upload(f"{prefix}/full.lance/x")
+    azure_emulator.upload(f"{prefix}/file.lance")
+    directory = Directory(f"az://{BUCKET}/{prefix}", options)
+    assert directory.filter_existing(["full.lance", "empty.lance", "file.lance"]) == ["full.lance", "empty.lance"]
+    assert directory.list_subdirectories().names == ["full.lance"]
