@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, insert, literal, select, update
 
 from federator.model.audit_kinds import AuditKind
 from federator.model.notices import Notice, NoticeEvent
@@ -26,7 +26,7 @@ from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.failures import UnknownId
 from federator.store.field_types import OptionalTimestamp, Timestamp, columns_of
-from federator.store.leases import RUN_PREFIX, acquire_lease, delete_lease, list_expired_leases
+from federator.store.leases import LEASE_TTL_SECONDS, RUN_PREFIX, acquire_lease, delete_lease, list_expired_leases
 
 # Maximum number of writes of one run that are returned.
 _MAX_CHANGES = 10_000
@@ -126,16 +126,26 @@ def insert_run(index: Index, kind: str, *, trigger: str = "cli", actor: str | No
 def finish_interrupted_runs(index: Index) -> list[str]:
     """Finish the runs whose process has died as ``interrupted``. Return their ids."""
     r, dead = t.run.c, []
-    for lease in list_expired_leases(index, RUN_PREFIX):
-        unfinished = select(r.id, r.kind, r.actor).where(r.id == lease.removeprefix(RUN_PREFIX), r.finished_at.is_(None))
+    expired = [lease.removeprefix(RUN_PREFIX) for lease in list_expired_leases(index, RUN_PREFIX)]
+    for run_id in [*expired, *_list_runs_without_lease(index)]:
+        unfinished = select(r.id, r.kind, r.actor).where(r.id == run_id, r.finished_at.is_(None))
         with index.write() as connection:
             # Another process may find it at the same time.
             row = connection.execute(unfinished.with_for_update()).one_or_none()
             if row is not None:
                 _record_end(connection, RunHandle(*row), "interrupted", {}, _PROCESS_DIED, ())
                 dead.append(row.id)
-        delete_lease(index, lease)
+        delete_lease(index, _lease_name(run_id))
     return dead
+
+
+def _list_runs_without_lease(index: Index) -> list[str]:
+    """Return the ids of unfinished runs that have no lease and started longer ago than a lease is valid."""
+    r = t.run.c
+    is_leased = exists().where(t.lease.c.name == literal(RUN_PREFIX) + r.id)
+    started_before = time.time() - LEASE_TTL_SECONDS
+    with index.read() as connection:
+        return list(connection.scalars(select(r.id).where(r.finished_at.is_(None), r.started_at < started_before, ~is_leased)))
 
 
 def finish_run(

@@ -22,7 +22,7 @@ OpenPage = Callable[[str], Page]
 
 def test_the_audit_log_is_narrowed_and_the_address_keeps_it(open_page: OpenPage, service: Service) -> None:
     decide_plan(service.index, service.plan, "approved", actor="ann", comment="yes")
-    decide_plan(service.index, service.plan, "rejected", actor="ben", comment="no")
+    decide_plan(service.index, service.plan, "rejected", actor="ben", comment="no", overruled=None)
     page = open_page("audit")
     rows = page.get_by_role("table", name="Audit events").locator("tbody > tr")
     expect(rows.filter(has_text="plan approved")).to_have_count(1)

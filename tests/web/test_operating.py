@@ -366,7 +366,9 @@ def test_a_broken_table_says_since_when_and_its_last_valid_version(open_page: Op
     page = open_page("t/lake%24sales%24orders")
     banner = page.locator("main > .note.bad")
     expect(banner).to_contain_text("The location is corrupt. no manifest of version 4")
-    expect(banner).to_contain_text(re.compile(r"So since \d+ s ago. Last valid \d+ (s|min) ago: version 3, 12,345 rows."))
+    expect(banner).to_contain_text(
+        re.compile(r"This state was first seen \d+ s ago. Last valid \d+ (s|min) ago: version 3, 12,345 rows.")
+    )
     # The newest change comes first.
     latest = page.get_by_role("region", name="Latest changes").get_by_role("listitem")
     expect(latest.first).to_contain_text("verified: corrupt")

@@ -49,7 +49,7 @@ function declarations(found, dataset, odd) {
 /* Since when a location is not well, and what was stored when it was. */
 function loss(why) {
   const {last_valid: last} = why;
-  return make("p", {}, why.verified_since ? make("span", {}, "So since ", ago(why.verified_since), ". ") : null, last ? make("span", {}, "Last valid", last.checked_at ? [" ", ago(last.checked_at)] : null,
+  return make("p", {}, why.verified_since ? make("span", {}, "This state was first seen ", ago(why.verified_since), ". ") : null, last ? make("span", {}, "Last valid", last.checked_at ? [" ", ago(last.checked_at)] : null,
     last.version === null ? null : [": ", make("strong", {text: `version ${count(last.version)}`})], last.rows === null ? null : `, ${plural(last.rows, "row")}`, ".") : "It was not found valid before.");
 }
 
