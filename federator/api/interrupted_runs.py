@@ -30,8 +30,10 @@ def _end_until(index: Index, stop: threading.Event) -> None:
     failed = False
     while not stop.wait(_SECONDS):
         try:
-            for run_id in runs.finish_interrupted_runs(index):
+            ended = runs.finish_interrupted_runs(index)
+            for run_id in ended:
                 _log.warning("run interrupted", run=run_id)
+            if ended:
                 audit.seal_pending(index)
             failed = False
         except (DatabaseError, StateError) as error:
