@@ -22,15 +22,9 @@ from federator.connector.errors import (
     Throttled,
     Unauthenticated,
 )
-from federator.connector.storage_options import option_name
+from federator.connector.storage_options import HTTP_OPTIONS, option_name
 from federator.runtime.text import first_line
 
-_CLIENT_OPTIONS = frozenset({
-    "allow_http", "allow_invalid_certificates", "default_content_type", "http1_only", "http2_only", "pool_idle_timeout",
-    "pool_max_idle_per_host", "proxy_url", "randomize_addresses", "user_agent",
-})  # fmt: skip
-# Limits of this process, in place of those of Lance's options.
-_IGNORED_OPTIONS = frozenset({"connect_timeout", "timeout"})
 _REQUESTS_AT_ONCE = 64
 # An object store has no directories: the first object creates one.
 _PLACEHOLDER = ".directory"
@@ -53,13 +47,10 @@ class ObjectStoreFiles:
         """
         self._url = url
         self._bucket = bucket
-        client = {
-            **{option_name(key): text for key, text in options.items() if option_name(key) in _CLIENT_OPTIONS},
-            "connect_timeout": f"{connect_timeout:g}s",
-            "timeout": f"{timeout:g}s",
-        }
-        known = _CLIENT_OPTIONS | _IGNORED_OPTIONS
-        config = {key: text for key, text in options.items() if option_name(key) not in known}
+        client = {name: text for key, text in options.items() if (name := option_name(key)) in HTTP_OPTIONS}
+        # Limits of this process, in place of those of Lance's options.
+        client |= {"connect_timeout": f"{connect_timeout:g}s", "timeout": f"{timeout:g}s"}
+        config = {key: text for key, text in options.items() if option_name(key) not in HTTP_OPTIONS}
         retries = {"max_retries": attempts - 1, "retry_timeout": timedelta(seconds=timeout)}
         self._store = _open_store(url, config, client, retries)
 

@@ -11,11 +11,16 @@ from collections.abc import Collection, Mapping
 from federator.model import to_lance_uri
 from federator.runtime.redaction import USERINFO, mask_url_secrets
 
-_CLIENT = frozenset({
-    "allow_http", "allow_invalid_certificates", "client_max_retries", "client_retry_timeout", "connect_timeout", "default_content_type",
-    "download_retry_count", "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host", "randomize_addresses",
-    "skip_signature", "timeout", "user_agent",
+_PLAIN_HTTP = frozenset({
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only", "http2_only",
+    "pool_idle_timeout", "pool_max_idle_per_host", "randomize_addresses", "timeout", "user_agent",
 })  # fmt: skip
+#: options of a store's HTTP client, plain and secret ones; all others are the store's own, or Lance's
+HTTP_OPTIONS = _PLAIN_HTTP | {
+    "http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_max_frame_size",
+    "proxy_ca_certificate", "proxy_excludes", "proxy_url", "read_timeout", "root_certificate",
+}  # fmt: skip
+_CLIENT = _PLAIN_HTTP | {"client_max_retries", "client_retry_timeout", "download_retry_count", "skip_signature"}
 #: options that change how requests are made, and not what they may read. A store may decide by the agent, and a connection without TLS
 #: or with any certificate reads what others refuse to read.
 TUNING = _CLIENT - {"allow_http", "allow_invalid_certificates", "skip_signature", "user_agent"}

@@ -75,6 +75,19 @@ def test_hdfs_names_the_libraries_that_it_needs(monkeypatch: pytest.MonkeyPatch)
     assert "\ndlopen" not in caught.value.message
 
 
+def test_options_of_the_client_are_no_options_of_the_store() -> None:
+    client = {
+        "allow_http": "true", "allow_invalid_certificates": "false", "connect_timeout": "1s", "default_content_type": "text/plain",
+        "http1_only": "false", "http2_keep_alive_interval": "5s", "http2_keep_alive_timeout": "5s",
+        "http2_keep_alive_while_idle": "true", "http2_max_frame_size": "65536", "http2_only": "false", "pool_idle_timeout": "5s",
+        "pool_max_idle_per_host": "3", "proxy_excludes": "example.com", "proxy_url": "http://127.0.0.1:9",
+        "randomize_addresses": "true", "read_timeout": "5s", "timeout": "5s", "user_agent": "tests",
+    }  # fmt: skip
+    for key, text in client.items():
+        assert open_storage("az://c", {**ACCOUNT, f"azure_{key}" if key == "timeout" else key: text}).path == "c"
+    assert open_storage("gs://bucket", client | {"skip_signature": "true"}).path == "bucket"
+
+
 @pytest.mark.parametrize(("root", "extra"), [("gs://bucket", "gcs"), ("az://container", "azure")])
 def test_the_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, root: str, extra: str) -> None:
     monkeypatch.setitem(sys.modules, "obstore.store", None)
