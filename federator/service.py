@@ -29,11 +29,11 @@ from federator.stages.prune import prune_history, require_policy
 from federator.stages.rebuild_ledger import rebuild_ledgers
 from federator.stages.report import ReportSpec, make_report
 from federator.stages.result import Interrupted, ProgressEvent, RunResult
-from federator.stages.run_notices import build_run_notices, flush_call_metrics
+from federator.stages.run_notices import build_run_notices
 from federator.stages.scan import scan_roots
 from federator.stages.tracing import trace_run
 from federator.stages.verify import verify_tables
-from federator.store import Index, deployment, drift_detection, migrations, open_index, plans, revisions, runs
+from federator.store import Index, call_metrics, deployment, drift_detection, migrations, open_index, plans, revisions, runs
 from federator.store.snapshots import MAINTENANCE_RUN_KINDS
 
 __all__ = ["Federator", "Interrupted", "ProgressEvent", "RunResult"]
@@ -218,7 +218,7 @@ class Federator:
         else:
             close_run(context)
         finally:
-            flush_call_metrics(self.index)
+            call_metrics.flush_meter(self.index)
             context.remove_staging()
 
 

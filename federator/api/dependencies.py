@@ -13,7 +13,7 @@ from federator.api.principals import ANONYMOUS, Principal
 from federator.api.shares import IDENTITY_PROVIDER, PrincipalThreads, ThreadShares
 from federator.settings import Settings
 from federator.store import Index
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 
 async def _get_index(request: Request) -> Index:

@@ -29,7 +29,7 @@ from federator.runtime.redaction import list_known_secrets, register_secret
 from federator.settings import Settings
 from federator.store import Index, open_index
 from federator.store.plans import find_mirror
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 #: bytes of the responses that are being sent to one principal
 SPOOL_BYTES = 1 << 28

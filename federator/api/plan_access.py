@@ -15,7 +15,7 @@ from federator.store.plans import OPEN_STATES, StoredPlan
 from federator.views import plans
 from federator.views.plan_outcomes import list_done_changes
 from federator.views.plans import VisiblePlan
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from federator.api.queued_requests import queue_once
 from federator.apply.plan_decisions import Decision, decide_plan
 from federator.store import Connection, Index
 from federator.store.plans import StoredPlan
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 
 def decide_visible_plan(

@@ -17,7 +17,7 @@ from federator.store.requests import find_application
 from federator.views.plan_contents import list_change_contents
 from federator.views.plan_outcomes import list_change_outcomes
 from federator.views.plans import VisiblePlan
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 
 def build_plan_view(index: Index, visibility: Visibility, visible: VisiblePlan, sources: Sequence[str]) -> PlanView:

@@ -15,7 +15,7 @@ from federator.api.shares import OpenCounts
 from federator.model.scopes import EVERYTHING
 from federator.store import Index
 from federator.views import runs
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 POLL_SECONDS = 1.0
 MAX_STREAMS = 128

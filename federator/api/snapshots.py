@@ -23,7 +23,8 @@ from federator.store.snapshots import (
     snapshot_at,
 )
 from federator.views.positions import parse_position
-from federator.views.runs import Visibility, visible_runs_condition
+from federator.views.runs import visible_runs_condition
+from federator.views.visibility import Visibility
 
 AsOf = Annotated[
     str | None,

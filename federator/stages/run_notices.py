@@ -1,18 +1,15 @@
-"""Notices of a run's failures, and the flush of this process's catalog call metrics."""
+"""Notices of a run's failures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from federator import logs
 from federator.apply import OutcomeState
 from federator.connector.errors import FederatorError, split_hint
 from federator.model.notices import Notice, NoticeEvent
 from federator.stages.context import RunContext
-from federator.store import DatabaseError, Index, call_metrics, notices
+from federator.store import notices
 from federator.store.leases import LeaseLost
-
-_log = logs.get_logger(__name__)
 
 
 def build_run_notices(context: RunContext, error: BaseException | None = None) -> Iterator[Notice]:
@@ -40,11 +37,3 @@ def record_unsealed_notice(context: RunContext, error: FederatorError) -> None:
     """Add a notice that the run's audit events could not be sealed or published."""
     with context.index.write() as connection:
         notices.add_notices(connection, [Notice(NoticeEvent.AUDIT_UNSEALED, "audit", error.message, run_id=context.run.id)])
-
-
-def flush_call_metrics(index: Index) -> None:
-    """Add the catalog calls that this process counted to the index. If the index is unavailable, they are added later."""
-    try:
-        call_metrics.flush_meter(index)
-    except DatabaseError as error:
-        _log.warning("call metrics not stored yet", error=type(error).__name__)

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Table, select
+from sqlalchemy.exc import SQLAlchemyError
 
+from federator import logs
 from federator.connector.call_metrics import BUCKET_LABELS, PROCESS_METER, CallCounts, CallMeter
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.sql import insert_or_update
+
+_log = logs.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +44,18 @@ def add_counts(connection: Connection, counts: CallCounts) -> None:
 
 
 def flush_meter(index: Index, meter: CallMeter = PROCESS_METER) -> None:
-    """Add the counts of this process. If the write fails, restore them for the next call and raise the error."""
+    """Add the counts of this process. If the index is unavailable, they are added by the next call."""
     counts = meter.drain()
     if not counts:
         return
     try:
         with index.write() as connection:
             add_counts(connection, counts)
-    except BaseException:
+    except BaseException as error:
         meter.restore(counts)
-        raise
+        if not isinstance(error, SQLAlchemyError):
+            raise
+        _log.warning("call metrics not stored yet", error=type(error).__name__)
 
 
 def list_latencies(connection: Connection) -> list[OperationLatency]:

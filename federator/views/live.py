@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.views import plans, runs
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 # Runs and plans on a first page. What older ones change is noticed when the status is read again.
 _NEWEST = 20

@@ -22,7 +22,7 @@ from federator.views import plans
 from federator.views.drift import LOCATION_KINDS
 from federator.views.freshness import Freshness
 from federator.views.plans import PlanSummary
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 #: verification states that need attention, and how much; a table that was never verified, or is only declared, needs none
 _STATE_SEVERITIES = {

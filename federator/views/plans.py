@@ -27,7 +27,7 @@ from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.plans import PlanCounts, PlanRecord, StoredPlan
 from federator.views import plan_outcomes
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 # Counts of plans by index, digest and scopes, which never change. A page may need those of many earlier plans: all that a principal
 # sees nothing of.

@@ -7,20 +7,19 @@ visible part, and no summary, progress or error, because they cover all sources.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, Row, case, exists, func, or_, select, true
 
 from federator.connector import StateError
-from federator.model.scopes import Scopes
-from federator.planning.user_declarations import user_plan_target
 from federator.store import tables as t
 from federator.store import visibility
 from federator.store.engine import Index
 from federator.store.run_stages import RunStage, add_usual_durations, read_run_stages
 from federator.store.runs import Run, RunChange, RunSource, read_run_changes, read_run_sources, run_from_row
+from federator.views.visibility import Visibility
 
 _ENDED = ("ok", "partial", "failed", "held")
 
@@ -35,34 +34,6 @@ _SUBJECT_STAGES = {"sync": "plan", "declare": "plan"}
 _PROBLEMS = ("failed", "partial", "rejected")
 
 run, part, line, stage = t.run.c, t.run_source.c, t.journal.c, t.run_stage.c
-
-
-@dataclass(frozen=True, slots=True)
-class Visibility:
-    """What a principal may read: its name as an actor, its scopes, and the mirrors that are visible completely.
-
-    ``origins`` are the origin sources, by mirror, of mirrors whose origin and target are both visible at least in part.
-    """
-
-    name: str
-    scopes: Scopes
-    mirrors: tuple[str, ...] = ()
-    origins: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def fully_visible_sources(self) -> list[str]:
-        """List the sources that are covered completely. Only their counts may be shown, because counts cover the whole source."""
-        return sorted({prefix[0] for prefix in self.scopes.prefixes if len(prefix) == 1})
-
-    def sees_whole(self, mirror: str) -> bool:
-        """Return whether both sources of a mirror, or the target of a plan by a user, are covered completely.
-
-        Guards, evidence and messages may be about any of their objects.
-        """
-        target_of_user = user_plan_target(mirror)
-        return mirror in self.mirrors or self.scopes.covers_all or (
-            target_of_user is not None and self.scopes.covers((target_of_user,))
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

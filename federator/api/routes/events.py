@@ -27,7 +27,7 @@ from federator.api.server_sent_events import RETRY, LastEventId, SentEvents, eve
 from federator.connector import StateError
 from federator.store import Index
 from federator.views import runs
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 router = APIRouter(prefix="/api/v1")
 

@@ -14,7 +14,7 @@ from federator.api.problems import NotFound, problem_docs
 from federator.api.queued_requests import queue_bounded, queue_once
 from federator.settings import Settings
 from federator.store import Connection, Index, requests
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 from federator.worker.jobs import Job, JobView, configured_jobs, list_jobs, request_argument
 
 router = APIRouter(prefix="/api/v1/jobs")

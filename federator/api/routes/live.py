@@ -26,7 +26,7 @@ from federator.api.server_sent_events import RETRY, LastEventId, SentEvents, eve
 from federator.settings import Settings
 from federator.store import Index
 from federator.views import live
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 router = APIRouter(prefix="/api/v1")
 

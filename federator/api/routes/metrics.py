@@ -17,8 +17,7 @@ from federator.api.principals import Role
 from federator.api.problems import problem_docs
 from federator.connector.call_metrics import BUCKET_LABELS
 from federator.model.drift import DriftKind
-from federator.stages.run_notices import flush_call_metrics
-from federator.store import notifications
+from federator.store import call_metrics, notifications
 from federator.views import metrics
 
 router = APIRouter()
@@ -36,7 +35,7 @@ def get_metrics(request: Request, index: IndexDep, principal: PrincipalDep) -> R
     """Freshness, coverage, drift, pending changes, calls to catalogs, runs, leases, the queue and the audit. No label contains a table
     name. Needs the scope `*`, because the numbers cover all sources."""
     principal.require_full_scope(Role.VIEWER)
-    flush_call_metrics(index)
+    call_metrics.flush_meter(index)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_MetricsCollector(metrics.read_metrics(index)))
     encode, media_type = choose_encoder(request.headers.get("accept", ""))

@@ -20,7 +20,7 @@ from federator.store import Index, job_states, ledger
 from federator.store.runs import Run
 from federator.views import plans, runs
 from federator.views.plans import PlanSummary
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 router = APIRouter(prefix="/api/v1/mirrors")
 

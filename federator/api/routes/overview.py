@@ -26,7 +26,7 @@ from federator.settings import Settings
 from federator.store import Index, snoozes
 from federator.views import crawl_history, overview, runs
 from federator.views.overview import AttentionItem
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 from federator.worker.jobs import JobView
 from federator.worker.triggers import overdue_since
 

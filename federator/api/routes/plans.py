@@ -30,7 +30,7 @@ from federator.store import Index
 from federator.views import plans
 from federator.views.plans import VisiblePlan
 from federator.views.positions import parse_position
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 router = APIRouter(prefix="/api/v1/plans", route_class=ApiRoute)
 

@@ -26,7 +26,7 @@ from federator.store import Connection, Index, requests
 from federator.store.runs import Run, RunChange, RunSource
 from federator.store.snapshots import parse_time
 from federator.views import runs
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 

@@ -15,7 +15,8 @@ from federator.model.scopes import Scopes
 from federator.store import Connection, Index, coverage, draft_rows, records, revisions, runs
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
-from federator.views.runs import RunFilter, Visibility, list_visible_runs
+from federator.views.runs import RunFilter, list_visible_runs
+from federator.views.visibility import Visibility
 from tests.fixtures.index_content import fill, namespace, table
 from tests.fixtures.index_reads import iter_records
 

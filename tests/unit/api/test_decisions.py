@@ -16,7 +16,7 @@ from federator.planning.release import guarded_digest
 from federator.store import Index, job_states, plans, requests, run_stages, runs
 from federator.store import tables as t
 from federator.views import plans as plan_views
-from federator.views.runs import Visibility
+from federator.views.visibility import Visibility
 from tests.fixtures.index_content import record_change
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_runs import add_plan

@@ -28,6 +28,7 @@ from federator.model.scopes import EVERYTHING
 from federator.settings import Settings
 from federator.store import Index, open_index, runs, tokens
 from federator.views import runs as views
+from federator.views.visibility import Visibility
 from tests.fixtures.serving import serve_app
 from tests.unit.api.service_process import Process
 
@@ -233,7 +234,7 @@ def test_a_run_is_read_once_however_many_follow_it(index: Index, monkeypatch: py
     read: list[str] = []
     honest = views.get_run_progress
 
-    def count(index: Index, viewer: views.Visibility, run_id: str) -> Any:
+    def count(index: Index, viewer: Visibility, run_id: str) -> Any:
         read.append(run_id)
         return honest(index, viewer, run_id)
 
