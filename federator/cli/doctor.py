@@ -79,8 +79,11 @@ def _next_command(cli: Cli, checks: list[Check]) -> str:
     option = "" if str(cli.config) == DEFAULT_FILE else f" -c {cli.config}"
     if _is_misconfigured(checks) and not cli.config.exists():
         return f"federator{option} init"
-    if any(check.state == "fail" for check in checks):
-        return f"federator{option} doctor, after the failed checks are mended"
+    failed = [check for check in checks if check.state == "fail"]
+    if [check.hint for check in failed] == ["federator db upgrade"]:
+        return f"federator{option} db upgrade"
+    if failed:
+        return f"federator{option} doctor, after the failed checks are fixed"
     if _lacks_a_crawl(cli):
         return f"federator{option} crawl"
     return f"federator{option} {'plan' if cli.settings.mirrors else 'tree'}"

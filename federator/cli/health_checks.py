@@ -49,7 +49,7 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
     yield _check_package("spark", "pyspark", "spark", "the pipeline")
     yield _check_package("pandas", "pandas", "spark", "Spark's Python workers")
     yield _check_package("pyarrow", "pyarrow", "spark", "the pipeline")
-    yield _check_package("pylance", "pylance", "spark", "opening tables")
+    yield _check_package("pylance", "pylance", "spark", "the verification of tables")
     try:
         settings = cli.settings
     except FederatorError as error:
@@ -90,7 +90,7 @@ def _check_package(name: str, package: str, extra: str, needed_by: str) -> Check
     try:
         version = metadata.version(package)
     except metadata.PackageNotFoundError:
-        return Check(name, FAIL, f"{package} is not installed; {needed_by} needs it", hint)
+        return Check(name, FAIL, f"{package} is not installed; it is needed by {needed_by}", hint)
     return Check(name, OK, f"{package} {version}")
 
 

@@ -68,13 +68,13 @@ def _parse_source(name: str, table: dict[str, Any], path: FilePath) -> dict[str,
     # Every other key belongs to the connector.
     own_values: dict[str, Any] = {key: table[key] for key in section_keys(SourceSettings) if key in table}
     if "impl" not in own_values:
-        raise ConfigError(f"{path}: [sources.{name}] impl: required, and not set")
+        raise ConfigError(f"{path}: [sources.{name}] impl: required, and not set", hint=f"use one of {', '.join(list_impls())}")
     if "vend_credentials" in table:
         raise ConfigError(
             f"{path}: [sources.{name}] vend_credentials: replaced by vend",
             hint='true is vend = "static"; prefer vend = "sts", which vends temporary credentials for one table',
         )
-    _refuse_mirror_keys(own_values["impl"], table, f"{path}: [sources.{name}]")
+    _refuse_other_keys(own_values["impl"], table, f"{path}: [sources.{name}]")
     properties = dict(
         _flatten({key: value for key, value in table.items() if key not in own_values}, f"{path}: [sources.{name}]")
     )
@@ -86,16 +86,19 @@ def _parse_source(name: str, table: dict[str, Any], path: FilePath) -> dict[str,
     return {"name": name, "properties": properties, **own_values}
 
 
-def _refuse_mirror_keys(impl: Any, table: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError for a key of a mirror, unless the connector has a key of this name."""
+def _refuse_other_keys(impl: Any, table: Mapping[str, Any], where: str) -> None:
+    """Raise ConfigError for a key of a mirror and a misspelt key of any source, unless the connector has a key of this name."""
     try:
         source_keys = _source_keys(get_connector(str(impl)).settings_type)
     except ConfigError:
         # A wrong ``impl`` is reported when the settings are validated.
         return
-    for key in table:
-        if key in section_keys(MirrorSettings) and key not in source_keys:
+    for key in sorted(table.keys() - source_keys - {str(impl)}):
+        nearest = nearest_name(key, sorted(source_keys))
+        if key in section_keys(MirrorSettings):
             raise ConfigError(f"{where} {key}: unknown key", hint=f"{key} is a key of a mirror: [mirrors.NAME]")
+        if nearest in section_keys(SourceSettings):
+            raise ConfigError(f"{where} {key}: unknown key", hint=f"did you mean {nearest}?")
 
 
 def _source_keys(settings_type: type[ConnectorSettings] = ConnectorSettings) -> set[str]:

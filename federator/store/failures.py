@@ -27,6 +27,9 @@ class _Failure:
 
 
 _NO_ANSWER = _Failure((), ("53", "57", "08"), "the database does not answer", "check the server and its connection limit")
+_CONNECTION_HINT = (
+    "check host, port, user, password and database of [index] url, and that the server runs and has free connections"
+)
 # Codes: https://www.sqlite.org/rescode.html, https://www.postgresql.org/docs/current/errcodes-appendix.html. The first match counts.
 _FAILURES = (
     _Failure(
@@ -38,7 +41,7 @@ _FAILURES = (
         "give the service's user write access to the file and its directory, or to the tables; federator doctor checks it",
     ),
     _Failure(
-        ("SQLITE_CANTOPEN",), ("28", "3D000"), "it cannot be opened",
+        ("SQLITE_CANTOPEN",), (), "it cannot be opened",
         "check [index] url, and that the service's user may open it; federator doctor checks it",
     ),
     _Failure(
@@ -66,7 +69,9 @@ def describe_failure(error: SQLAlchemyError, index: str = "the index") -> StateE
         if _matches(failure, cause):
             return StateError(f"{index} failed, {failure.message}{text}", hint=failure.hint)
     disconnected = isinstance(error, DBAPIError) and error.connection_invalidated
-    hint = _NO_ANSWER.hint if disconnected or _is_connection_failure(cause) else "federator doctor checks the index"
+    if not disconnected and _is_connection_failure(cause):
+        return StateError(f"{index} cannot be opened{text.replace('connection failed: ', '', 1)}", hint=_CONNECTION_HINT)
+    hint = _NO_ANSWER.hint if disconnected else "federator doctor checks the index"
     return StateError(f"{index} failed{text or f': {type(cause).__name__}'}", hint=hint)
 
 
@@ -78,7 +83,7 @@ def _matches(failure: _Failure, cause: BaseException | None) -> bool:
 
 
 def _is_connection_failure(cause: BaseException | None) -> bool:
-    # psycopg reports no SQLSTATE if it could not connect.
+    # psycopg reports no SQLSTATE if it could not connect: a wrong password and a wrong port differ in the server's words alone.
     return type(cause).__name__ == "OperationalError" and not isinstance(cause, sqlite3.Error) and not _sqlstate(cause)
 
 

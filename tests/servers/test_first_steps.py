@@ -80,7 +80,7 @@ def begin(tmp_path: Path) -> Begin:
 
 
 def expect(
-    check: Mapping[str, Any], message: str, hint: str | None, following: str = "doctor, after the failed checks are mended"
+    check: Mapping[str, Any], message: str, hint: str | None, following: str = "doctor, after the failed checks are fixed"
 ) -> None:
     """A failed check says what failed and where, what to do, and what comes next; nothing in it is another library's text."""
     assert check["state"] == "fail"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -98,10 +99,17 @@ def test_a_read_only_postgresql_ends_a_command_with_a_remedy(postgres_index: Cal
     assert (found["state"], "write access" in found["hint"]) == ("fail", True)
 
 
-def test_a_server_that_is_away_has_a_remedy() -> None:
-    index = open_index("postgresql+psycopg://nobody@127.0.0.1:1/none")
-    failure = failure_of(lambda: fill(index))
-    assert "check the server" in (failure.hint or "")
+def test_a_database_that_cannot_be_connected_to_has_a_remedy(postgres_index: Callable[..., Index]) -> None:
+    existing = postgres_index()
+    for part, message in (
+        ({"port": 1}, "connection to server at"), ({"database": "absent"}, 'database "absent" does not exist'),
+        ({"host": "absent.invalid"}, "failed to resolve host 'absent.invalid'"),
+    ):  # fmt: skip
+        index = open_index(existing.engine.url.set(**part).render_as_string(hide_password=False))
+        failure = failure_of(functools.partial(fill, index))
+        assert failure.message.startswith("the index cannot be opened: ")
+        assert message in failure.message
+        assert "check host, port, user, password and database of [index] url" in (failure.hint or "")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from federator.cli import health_checks
 from federator.cli.doctor import _format_check
@@ -33,13 +34,20 @@ def test_a_new_user_is_led_from_the_file_to_the_plan(shell: Shell, filled_file: 
     shutil.copy(filled_file, shell.folder)
     assert next_command(shell) == "plan"
     file = shell.folder / "federator.toml"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.partition("[mirrors.")[0], encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").partition("[mirrors.")[0], encoding="utf-8")
     assert next_command(shell) == "tree"
     file.write_text("nonsense", encoding="utf-8")
     assert next_command(shell).startswith("doctor, after")
     file.unlink()
     assert next_command(shell) == "init"
+
+
+def test_an_index_of_an_older_version_is_upgraded_next(filled: Shell) -> None:
+    index = filled.index()
+    with index.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0029'"))
+    index.close()
+    assert next_command(filled) == "db upgrade"
 
 
 def test_a_source_whose_crawl_failed_is_crawled_next(filled: Shell) -> None:

@@ -51,6 +51,7 @@ MISTAKES = [
     ("[reports.x]\nkind = 'drifts'", "[reports.x] kind: 'drifts' is not allowed: 'inventory', 'drift', 'mirrors', 'fresh", ""),
     ("[serve]\nhosts = 'x'", "[serve] hosts: unknown key; allowed: host, port, token", ""),
     ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "did you mean dir.path?"),
+    ("[sources.c]\nimpl = 'dir'\nschedul = '@daily'", "[sources.c] schedul: unknown key", "did you mean schedule?"),
     ("[sources.c]\nimpl = 'dir'\nglue.region = 'x'", "[sources.c] glue.region: unknown key", "allowed: allowed_bases, "),
     (MIRROR + "includ = ['x']", "[mirrors.m] includ: unknown key; allowed: from, to, include, exclude, where, only_valid, namespace, table,", ""),  # noqa: E501
     # keys of another section
@@ -68,7 +69,7 @@ MISTAKES = [
     ("[sources]\na = 3", "[sources] must contain tables, such as [sources.lake]", ""),
     ("[[sources]]\nimpl = 'dir'", "[sources] must contain tables, such as [sources.lake]", ""),
     ("[sources.'a b']\nimpl = 'dir'", "[sources.a b]: a name has up to 64 letters, digits, - and _", ""),
-    ("[sources.c]\nroot = '/x'", "[sources.c] impl: required, and not set", ""),
+    ("[sources.c]\nroot = '/x'", "[sources.c] impl: required, and not set", "use one of dir, glue, hive"),
     ("[sources.c]\nimpl = 'oracle'", "[sources.c] impl: unknown connector: 'oracle'", "use one of dir, glue, hive"),
     ("[sources.c]\nimpl = 'federator.testing:NOTHING'", "[sources.c] impl: 'federator.testing:NOTHING' is not a connector", "a dotted path"),  # noqa: E501
     ("[sources.c]\nimpl = 'hive3'", "[sources.c] hive3.uri: required, and not set", ""),
