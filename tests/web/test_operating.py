@@ -143,7 +143,7 @@ def test_an_engineer_on_call_finds_and_settles_what_happened_at_night(open_page:
     expect(page.get_by_role("img", name="4 of 9, 44 %; the limit is 20 %")).to_be_visible()
     expect(page.get_by_role("region", name="Changes")).to_contain_text("gone at the origin")
     # Whoever approves removals knows that the origin cannot be read now.
-    expect(page.locator("main > .note.bad")).to_contain_text("lake is failed: thrift://lake:9083: connection refused")
+    expect(page.locator("main > .note.bad")).to_contain_text("lake could not be read: thrift://lake:9083: connection refused")
     heights = [page.get_by_role("button", name=name).bounding_box() for name in ("Approve only", "Reject")]
     assert len({box["y"] for box in heights if box}) == 1
     page.get_by_label("Comment, kept in the audit log").fill("lake was away tonight; looked at again tomorrow")

@@ -2,7 +2,7 @@
 import {encode, get, send} from "./api.js";
 import {make, name} from "./dom.js";
 import {clock, count, duration, plural, words} from "./format.js";
-import {button, path, sentences, UI} from "./parts.js";
+import {button, path, sentences, UI, UNREAD} from "./parts.js";
 import {announce, attempt, reload} from "./router.js";
 
 const listeners = [];
@@ -20,7 +20,7 @@ export async function readOverview(signal) {
   return newest;
 }
 
-const SOURCE = {failed: "could not be read", partial: "was read in part", never: "was never crawled", overdue: "was not crawled as scheduled"};
+const SOURCE = {...UNREAD, overdue: "was not crawled as scheduled"};
 const DRIFT = {high: "High drift", medium: "Medium drift", low: "Low drift"};
 
 const action = (href, text, kind = "") => make("a", {class: `btn ${kind}`, href, text});

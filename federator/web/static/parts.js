@@ -1,7 +1,7 @@
 // Parts that several views use: panels, tables, lists, states of a view, pages.
 import {readPerson} from "./api.js";
 import {icon, lastName, make, name, parentId, trail} from "./dom.js";
-import {ago, shapeOf, state, toneOf} from "./format.js";
+import {ago, shapeOf, state, toneOf, words} from "./format.js";
 
 export const UI = "/ui";
 
@@ -138,6 +138,9 @@ export const sentences = text => text.replace(/\s*\bhint: (.)/, (_, first) => `.
 /* What the last crawl said: the sentence names its source itself. */
 const told = fresh => (fresh.message ? sentences(fresh.message.replace(`${fresh.source}: `, "")) : null);
 
+/* What is said of a source that was not read as planned. @type {Record<string, string>} */
+export const UNREAD = {failed: "could not be read", partial: "was read in part", never: "was never crawled"};
+
 /**
  * The sentence about sources whose last crawl was not complete; null if all were.
  * @param {any[]} list
@@ -145,8 +148,7 @@ const told = fresh => (fresh.message ? sentences(fresh.message.replace(`${fresh.
  */
 export function staleNote(list, further = null) {
   const stale = (list || []).filter(fresh => fresh.state !== "ok");
-  return stale.length ? note(stale.some(fresh => fresh.state === "failed") ? "bad" : "warn", stale.map(fresh => make("p", {}, make("strong", {}, make("bdi", {text: fresh.source})), ` is ${fresh.state === "never" ? "not crawled yet" :
-    fresh.state}: `, told(fresh) || "the last crawl did not read everything", ". Nothing is treated as absent because of that.")), further) : null;
+  return stale.length ? note(stale.some(fresh => fresh.state === "failed") ? "bad" : "warn", stale.map(fresh => make("p", {}, make("strong", {}, make("bdi", {text: fresh.source})), ` ${UNREAD[fresh.state] ?? words(fresh.state)}: `, told(fresh) || "the last crawl did not read everything", ". Nothing is treated as absent because of that.")), further) : null;
 }
 
 /** The roles, each of which may do what those before it may. */

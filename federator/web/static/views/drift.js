@@ -6,7 +6,7 @@ import {empty, freshness, locationLink, more, objectLink, panel, path, rows, tab
 import {chips, choice} from "./filters.js";
 import {listMirrors, mirrorsBetween, planButtons, resultLine} from "./make_plan.js";
 
-const COLUMNS = [["Difference", "full"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long part"], ["Since"], ["Remedy", "full"]];
+const COLUMNS = [["Difference", "full"], ["Table", "name"], ["Differs from", "name"], ["Detail", "long part"], ["First seen"], ["Remedy", "full"]];
 
 const subject = item => (item.kind === "orphan" ? locationLink(item.subject, `${UI}/declare?${new URLSearchParams({location: item.subject})}`) : objectLink(item.subject));
 

@@ -22,9 +22,9 @@ export async function showPastTable(found) {
     make("div", {class: "cols"}, make("div", {class: "stack"},
       panel("Columns", {note: count(columns.length)}, columns.length ? table([["Name", "name"], ["Type", "long"]], columns.map(column => [name(column.name), make("code", {text: typeof column.type === "string" ? column.type : JSON.stringify(column.type)})]), "Columns") : empty("The catalog declared no columns")),
       panel("Other declarations", {note: count(found.also_declared.length)}, found.also_declared.length ? table([["Declaration", "name"]], found.also_declared.map(id => [link("t", id)]), "Other declarations") : empty("None declared the same location"))),
-    make("div", {class: "stack"}, panel("Verification", {}, verified ? pairs([["State", state(verified.state)], ["Note", verified.message], ["Since", ago(verified.since)]])
+    make("div", {class: "stack"}, panel("Verification", {}, verified ? pairs([["State", state(verified.state)], ["Note", verified.message], ["State first seen", ago(verified.since)]])
       : empty("Not known", "The location was not verified until then, or its history is no longer kept.", {state: "unverified"})),
-    panel("About", {}, pairs([["Comment", found.doc], ["Owner", found.owner], ["Kind", words(found.kind)], ["Native id", found.native_id], ["Since", `revision ${count(found.since_revision)}`]])),
+    panel("About", {}, pairs([["Comment", found.doc], ["Owner", found.owner], ["Kind", words(found.kind)], ["Native id", found.native_id], ["Unchanged since", `revision ${count(found.since_revision)}`]])),
     properties.length ? panel("Properties", {note: count(properties.length)}, table([["Property"], ["Value", "long"]], properties, "Properties")) : null))]};
 }
 

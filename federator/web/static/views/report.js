@@ -25,7 +25,7 @@ const tiles = section => make("dl", {class: "figures thin"}, section.columns.map
 const isNumber = (section, at) => section.rows.every(row => typeof (row[at] ?? 0) === "number") && !section.columns[at].endsWith("_at");
 
 function list(section) {
-  const columns = section.columns.map((column, at) => [heading(column), isNumber(section, at) ? "n" : at ? "" : "name"]);
+  const columns = section.columns.map((column, at) => [heading(column), isNumber(section, at) ? "n" : at ? "full" : "name"]);
   const rows = section.rows.map(row => row.map((value, at) => shown(value, section.columns[at])));
   if (section.shape !== "bars") return table(columns, rows, section.title);
   const largest = Math.max(1, ...section.rows.map(row => row[1] ?? 0));
@@ -59,7 +59,7 @@ export async function show({argument: id, signal}) {
   const hasFigures = report.files.some(file => file.name === "report.json"), figures = hasFigures ? await find(`/api/v1/reports/${key}/report.json`, signal) : null;
   const title = titleOf(report.kind);
   return {title, crumbs: [make("a", {href: `${UI}/reports`, text: "Reports"}), name(title)], nodes: [
-    make("div", {class: "title"}, make("h1", {tabindex: "-1"}, title), make("div", {class: "acts"}, fileButtons(report))),
+    make("div", {class: "title"}, make("h1", {tabindex: "-1"}, title), make("div", {class: "acts files"}, fileButtons(report))),
     make("div", {class: "sub"}, report.name === report.kind ? null : name(report.name), make("span", {}, "data of ", ago(report.made_at)), make("span", {}, "by ", name(report.actor)), make("span", {}, "run ", runLink(report.id)),
       figures ? make("span", {text: `${count(figures.details.rows)} rows of detail`}) : null),
     figures ? make("div", {class: "stack"}, figures.sections.map(view))

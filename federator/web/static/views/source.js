@@ -15,7 +15,7 @@ const COLUMNS = [["Namespace", "name"], ["Listed"], ["Described"], ["Reason", "l
 /* Since when a source is not read as planned, by which run that was found last, and when it is tried next. */
 function failureOf(item, source, job, runs) {
   const run = runs.find(each => ["failed", "partial", "interrupted"].includes(each.state));
-  return make("p", {class: "small"}, item?.since ? ["Since ", ago(item.since), ". "] : null, run ? [`Last failure: ${words(run.kind)} `, runLink(run.id), " ", ago(run.finished_at), ". "] : null,
+  return make("p", {class: "small"}, item?.since ? ["This began ", ago(item.since), ". "] : null, run ? [`Last failure: ${words(run.kind)} `, runLink(run.id), " ", ago(run.finished_at), ". "] : null,
     job?.paused ? "Its job is paused: it is not tried again." : job?.next_at ? ["Tried again ", until(job.next_at), "."] : source.schedule ? "Tried again as scheduled." : "It is tried again when a crawl is requested.");
 }
 

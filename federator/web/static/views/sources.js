@@ -43,9 +43,9 @@ export const nextRun = (schedule, job) => (job?.paused ? state("paused") : job?.
 /* What needs attention about a source, if something does. */
 export const attentionTo = (overview, source) => overview.attention.find(item => item.kind === "source" && item.subject === source);
 
-/* The state of a source: where its tables are not well, a way to them; what was not read; if it needs attention, since when. */
+/* The state of a source: where its tables are not well, a way to them; what was not read; if it needs attention, for how long. */
 export const stateCell = (source, item) => make("div", {}, source.freshness.state === "ok" && !source.overdue_since && brokenTables(source) ? make("a", {href: tablesAddress(source.name)}, sourceState(source)) : sourceState(source),
-  source.failed_namespaces ? make("small", {class: "lacking", text: `${count(source.failed_namespaces)} of ${plural(source.namespaces, "namespace")} not read`}) : null, item?.since ? make("small", {class: "lacking"}, "since ", ago(item.since)) : null);
+  source.failed_namespaces ? make("small", {class: "lacking", text: `${count(source.failed_namespaces)} of ${plural(source.namespaces, "namespace")} not read`}) : null, item?.since ? make("small", {class: "lacking"}, "for ", ago(item.since, {suffix: ""})) : null);
 
 /* What the last crawl said; if it did not go well, a way to the runs. */
 const noteOf = ({name, freshness: {message, state}}) => (message ? make("div", {}, make("p", {text: sentences(message.replace(`${name}: `, ""))}), state === "ok" ? null : make("p", {}, make("a", {href: `${UI}/runs?${new URLSearchParams({subject: name})}`, text: "Its runs"}))) : null);

@@ -24,7 +24,7 @@ const EXPECTED = ["valid", "declared_only"];
 
 function verification(verified, unverifiable, since) {
   if (!verified) return panel("Verification", {}, empty(unverifiable ? "Not verified" : "Not verified yet", unverifiable ?? "The location was never opened.", {state: "unverified"}));
-  return panel("Verification", {}, pairs([["State", state(verified.state)], ["Note", EXPECTED.includes(verified.state) ? verified.message : null], ["Since", since ? ago(since) : null], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
+  return panel("Verification", {}, pairs([["State", state(verified.state)], ["Note", EXPECTED.includes(verified.state) ? verified.message : null], ["State first seen", since ? ago(since) : null], ["Verified", ago(verified.checked_at)], ["Through", verified.checked_through]]));
 }
 
 /* What is odd about declarations of the location, by object id. */
@@ -69,7 +69,7 @@ export async function showTable(found, given, signal) {
   const newest = [...why.history].reverse();
   let versions = null;
   const about = panel("About", {}, pairs([["Comment", found.doc], ["Owner", found.owner], ["Kind", found.kind === "table" ? null : state("partial", {text: words(found.kind)})],
-    ["Native id", found.native_id], ["Format", dataset?.verified?.format], ["Since", `revision ${count(found.since_revision)}`]]));
+    ["Native id", found.native_id], ["Format", dataset?.verified?.format], ["Unchanged since", `revision ${count(found.since_revision)}`]]));
   const listed = properties.length ? panel("Properties", {note: count(properties.length)}, table([["Property"], ["Value", "long most"]], properties, "Properties")) : null;
   const views = [
     {id: "overview", title: "Overview", content: () => [verified ? numbersOf(verified, dataset) : null, graphPanel(graph, why, {drift: drifted.drift, odd}), make("div", {class: "cols"}, make("div", {class: "stack"}, declarations(found, dataset, odd),
