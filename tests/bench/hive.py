@@ -1,15 +1,15 @@
 """``N`` wide tables of a Hive 3.1.3 metastore (default: 20,000): from the server to the committed index, against a drain of
 the same server by its cheapest calls over as many connections, and against a client of another project that lists and describes them;
-and crawls that follow its log, against one that reads everything."""
+as a command, against the same command before there were tables; and crawls that follow its log, against one that reads everything."""
 
 from __future__ import annotations
 
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,17 +23,23 @@ from federator_connectors._hive import records
 from federator_connectors._hive.client import Client
 from federator_connectors._hive.metastore import Metastore
 from federator_connectors.hive3 import CONNECTOR
-from tests.bench.measure import BOTH_JIT_TIERS, Row, compared, ratio, seconds
+from tests.bench.measure import BOTH_JIT_TIERS, Row, compared, limit, memory, ratio, seconds
 from tests.interop.namespace_client import ForeignClient
 
 DATABASES, CONNECTIONS, ROUNDS = 100, 3, 3
+#: the budget of a crawl against the bare drain, and of 100 changes beyond a crawl that finds none, in seconds
+DRAIN_RATIO, CHANGES_SECONDS = 1.2, 3
+#: budget of a command's processes together, in GiB
+COMMAND_MEMORY = 1.2
+#: tables that ``_change`` makes beyond those that it drops
+GROWTH = 10
 TABLES = int(os.environ.get("BENCH_TABLES", "20_000")) // DATABASES
 #: tables as users have them
 _PROPERTIES = {f"team.setting-{number}": f"a value of setting {number}" for number in range(15)}
 _SCHEMA = json.dumps([{"name": f"column_{number}", "type": "bigint" if number % 2 else "string"} for number in range(20)])
 _CONFIG = """
 [index]
-url = "sqlite:///round{round}.db"
+url = "sqlite:///federator.db"
 [sources.lake]
 impl = "hive3"
 hive3.uri = "{uri}"
@@ -46,28 +52,29 @@ enabled = false
 def run(directory: Path) -> list[Row]:
     server = hive.start(hive.HIVE3, directory / "hive3", env=BOTH_JIT_TIERS)
     try:
+        fixed = [_run_command(directory / f"empty{number}", server.uri) for number in range(ROUNDS)]
         _fill(server.uri, directory)
-        floors, crawls, whole, spread, one, idle = [], [], [], [], [], []
+        floors, crawls, cold, whole, spread, one, idle = [], [], [], [], [], [], []
         requests = {"floor": 0, "ours": 0, "peer": 0}
         for number in range(ROUNDS + 1):
             floor = seconds(lambda: requests.update(floor=_drain(server.uri)))
-            file = directory / f"round{number}.toml"
-            file.write_text(_CONFIG.format(round=number, uri=server.uri, connections=CONNECTIONS), encoding="utf-8")
-            federator = Federator.open(load_settings(file))
+            federator = Federator.open(load_settings(_configure(directory / f"warm{number}", server.uri)))
             our = seconds(lambda: requests.update(ours=_crawl(federator)))  # noqa: B023
             if number:  # the first round warms the server, the JVM and Spark's workers
                 floors.append(floor)
                 crawls.append(our)
+                cold.append(_run_command(directory / f"cold{number}", server.uri))
             print(f"  round {number}: bare drain {floor:.1f} s, into the committed index {our:.1f} s", file=sys.stderr)
         peer = seconds(lambda: requests.update(peer=_read_by_peer(server.uri)))
         print(f"  the peer {peer:.1f} s", file=sys.stderr)
-        for _ in range(ROUNDS):
-            whole.append(seconds(lambda: _crawl(federator, full=True)))
-            _change(server.uri, [0])
-            one.append(seconds(lambda: _crawl(federator, carried=DATABASES + 3)))
-            _change(server.uri, range(DATABASES))
-            spread.append(seconds(lambda: _crawl(federator, carried=DATABASES + 3)))
-            idle.append(seconds(lambda: _crawl(federator, carried=DATABASES + 3)))
+        for number in range(ROUNDS):
+            grown = number * GROWTH
+            whole.append(seconds(lambda: _crawl(federator, grown)))  # noqa: B023
+            _alter(server.uri, 4, number)
+            one.append(seconds(lambda: _crawl(federator, grown, by_log=True)))  # noqa: B023
+            _change(server.uri, directory, number)
+            spread.append(seconds(lambda: _crawl(federator, grown + GROWTH, by_log=True)))  # noqa: B023
+            idle.append(seconds(lambda: _crawl(federator, grown + GROWTH, by_log=True)))  # noqa: B023
             print(
                 f"  read {whole[-1]:.1f} s, {DATABASES} changes {spread[-1]:.1f} s, one {one[-1]:.1f} s, nothing {idle[-1]:.1f} s",
                 file=sys.stderr,
@@ -76,34 +83,58 @@ def run(directory: Path) -> list[Row]:
         server.stop()
         session.stop_session()
     tables = f"{DATABASES * TABLES:,} wide Hive 3.1.3 tables"
+    floor, start = statistics.median(floors), statistics.median(taken for taken, _ in fixed)
+    command = statistics.median(taken for taken, _ in cold)
+    changes = statistics.median(spread) - statistics.median(idle)
     return [
-        ratio(f"{tables} into the committed index, against a bare drain", floors, crawls, 1.5),
-        compared("  listed and described by lance-namespace-impls, one round", statistics.median(floors), peer),
+        ratio(f"{tables} into the committed index, against a bare drain", floors, crawls, DRAIN_RATIO),
+        compared("  listed and described by lance-namespace-impls, one round", floor, peer),
         *(Row(f"  requests: {name}", "", "", f"{count:,}", "", ok=True) for name, count in requests.items()),
-        ratio(
-            f"{tables} crawled by the log, {DATABASES} changed in as many databases, against a full crawl", whole, spread, 0.5
+        limit(
+            f"{tables} by a cold command, against {start:.1f} s before they were made",
+            command,
+            round(start + DRAIN_RATIO * floor, 2),
         ),
+        limit("  summed PSS of the command, the JVM and Python workers", max(used for _, used in cold), COMMAND_MEMORY, "GiB"),
+        ratio(
+            f"{tables} crawled by the log, 60 altered, 20 made, 10 renamed and 10 dropped, against a full crawl",
+            whole,
+            spread,
+            0.5,
+        ),
+        limit("  beyond a crawl that finds no change", changes, CHANGES_SECONDS),
         ratio(f"{tables} crawled by the log, one changed, against a full crawl", whole, one, 0.5),
         ratio(f"{tables} crawled by the log, nothing changed, against a full crawl", whole, idle, 0.2),
     ]
 
 
+def _configure(directory: Path, uri: str) -> Path:
+    """Write the configuration of a service with an index of its own."""
+    directory.mkdir()
+    file = directory / "federator.toml"
+    file.write_text(_CONFIG.format(uri=uri, connections=CONNECTIONS), encoding="utf-8")
+    return file
+
+
+def _run_command(directory: Path, uri: str) -> tuple[float, float]:
+    """Run the first crawl of a new index as a command. Return its seconds, and the peak of its processes' PSS in GiB."""
+    command = [Path(sys.executable).with_name("federator"), "--config", _configure(directory, uri), "crawl", "-q"]
+    began = time.perf_counter()
+    process = subprocess.Popen(command)
+    with memory(process.pid) as watched:
+        status = process.wait()
+    assert status == 0, command
+    return time.perf_counter() - began, watched.peak
+
+
 def _fill(uri: str, directory: Path) -> None:
     def database(number: int) -> None:
         store = _store(uri)
-        path = ("hive", f"db{number:02d}")
-        store.create_database(
-            path, records.build_database(NamespaceRecord("lake", path), "hive", f"file:{directory}/wh/{path[1]}")
-        )
+        path = _database(number)
+        location = f"file:{directory}/wh/{path[1]}"
+        store.create_database(path, records.build_database(NamespaceRecord("lake", path), "hive", location))
         for table in range(TABLES):
-            record = TableRecord(
-                "lake",
-                (*path, f"t{table:04d}"),
-                f"file:{directory}/wh/{path[1]}/t{table:04d}.lance",
-                _PROPERTIES,
-                schema=_SCHEMA,
-            )
-            store.create_table(record.path, records.build_table(record, "hive"))
+            _create(store, directory, (*path, f"t{table:04d}"))
         store.close()
 
     with ThreadPoolExecutor(max_workers=4) as pool:
@@ -112,14 +143,37 @@ def _fill(uri: str, directory: Path) -> None:
     print(file=sys.stderr)
 
 
-def _change(uri: str, databases: Iterable[int]) -> None:
-    """Alter one table of each database."""
+def _create(store: Metastore, directory: Path, path: tuple[str, ...]) -> None:
+    location = f"file:{directory}/wh/{path[1]}/{path[2]}.lance"
+    store.create_table(path, records.build_table(TableRecord("lake", path, location, _PROPERTIES, schema=_SCHEMA), "hive"))
+
+
+def _database(number: int) -> tuple[str, str]:
+    return ("hive", f"db{number:02d}")
+
+
+def _alter(uri: str, database: int, number: int) -> None:
+    store, path = _store(uri), (*_database(database), f"t{number:04d}")
+    table = store.get_table(path)
+    table.parameters = {**table.parameters, "changed": str(time.time())}
+    store.alter_table(path, table)
+    store.close()
+
+
+def _change(uri: str, directory: Path, number: int) -> None:
+    """Make, rename, drop or alter one table of each database. ``number`` is that of the round."""
     store = _store(uri)
-    for number in databases:
-        path = ("hive", f"db{number:02d}", "t0000")
-        table = store.get_table(path)
-        table.parameters = {**table.parameters, "changed": str(time.time())}
-        store.alter_table(path, table)
+    for database in range(DATABASES):
+        path = (*_database(database), f"t{number:04d}")
+        match database % 10:
+            case 0 | 1:
+                _create(store, directory, (*path[:-1], f"new{number}"))
+            case 2:
+                store.alter_table(path, records.rename_table(store.get_table(path), (*path[:-1], f"renamed{number}")))
+            case 3:
+                store.drop_table(path)
+            case _:
+                _alter(uri, database, number)
     store.close()
 
 
@@ -158,10 +212,11 @@ def _store(uri: str) -> Metastore:
     return Metastore(Client("bench", CONNECTOR.parse_settings({"uri": uri}).uri, size=1, timeout=60), levels=2)
 
 
-def _crawl(federator: Federator, *, full: bool = False, carried: int = 0) -> int:
-    """Crawl. Return the number of requests."""
-    result = federator.crawl(full=full)
+def _crawl(federator: Federator, grown: int = 0, *, by_log: bool = False) -> int:
+    """Crawl, and require the complete result: ``grown`` tables more than there were first. Return the number of requests."""
+    result = federator.crawl(full=not by_log)
+    source = result.sources["lake"]
     assert result.state == "ok", result.errors
-    assert (result.sources["lake"].tables, result.sources["lake"].carried) == (DATABASES * TABLES, carried)
+    assert (source.tables, source.carried > 0) == (DATABASES * TABLES + grown, by_log)
     with federator.index.read() as connection:
         return sum(stage.calls or 0 for stage in run_stages.read_run_stages(connection, result.run_id))

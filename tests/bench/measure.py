@@ -61,19 +61,21 @@ def _shown(value: float) -> str:
 
 @dataclass
 class Memory:
-    """Peak of the proportional set size, summed over this process and everything below it, in GiB."""
+    """Peak of the proportional set size, summed over a process and everything below it, in GiB."""
 
+    root: int
     peak: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def sample(self) -> None:
         while not self._stop.wait(0.5):
-            self.peak = max(self.peak, sum(map(pss, process_tree(os.getpid()))) / 2**20)
+            self.peak = max(self.peak, sum(map(pss, process_tree(self.root))) / 2**20)
 
 
 @contextmanager
-def memory() -> Iterator[Memory]:
-    watched = Memory()
+def memory(root: int | None = None) -> Iterator[Memory]:
+    """Watch a process (default: this one) and everything below it."""
+    watched = Memory(root or os.getpid())
     thread = threading.Thread(target=watched.sample, daemon=True)
     thread.start()
     try:
