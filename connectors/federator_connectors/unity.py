@@ -37,9 +37,8 @@ Where the Lance Unity spec is silent, or a server differs:
   refused, because ``%20`` is part of a key there.
 - With authorization, no table's location may equal, contain or lie inside that of another table of the metastore. So with a token
   configured, mirrors between two sources of one endpoint are refused in their plan, unless they replace the location.
-- Concurrent declarations of one name would break it in the server. They wait for each other in one process. Processes that share an
-  index exclude each other, too: runs by the lease of their target, direct writes by the lock of the table. A run in one process and
-  a direct write of the same name in another do not, nor do processes with different indexes.
+- Concurrent declarations of one name would break it in the server. They wait for each other, in one process and between the processes
+  of one index: runs, commands and direct writes take the lock of the table. Processes with different indexes do not exclude each other.
 - With ``vend = "catalog"``, credentials for a table's files come from ``POST /temporary-table-credentials`` with the table's id and
   ``READ`` or ``READ_WRITE``. The source's principal needs the permission for it; on Databricks, that is ``EXTERNAL USE SCHEMA``, and
   the metastore must allow external access. The form is that of the API's document; it was run against the tests' own server only.

@@ -2,7 +2,7 @@
 
 Steps for each change: observe the target and compare it with the plan; store the intent; observe the origin if the change removes,
 moves or recreates a table; make the one call; observe target and origin again; commit outcome and ledger entry together. A call is
-made only if the leases outlast its deadline.
+made only if the leases outlast its deadline. A declaration holds its table's lock (``table_locks``) during all steps.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from federator import logs
@@ -23,6 +24,7 @@ from federator.apply.ordering import ChangeGroup, group_changes, rank_groups
 from federator.apply.outcome import Outcome, OutcomeState
 from federator.apply.preflight import PreflightCheck
 from federator.apply.recovery import complete_recreate, resolve, undo_unfinished
+from federator.apply.table_locks import TableLocks
 from federator.apply.write_path import carry_out, resolve_intent
 from federator.connector import (
     Catalog,
@@ -37,7 +39,7 @@ from federator.connector import (
 )
 from federator.connector.call_policy import RateLimiter
 from federator.connector.operation import new_operation_id
-from federator.model import TableRecord
+from federator.model import TableRecord, parse_path_key
 from federator.planning import change_windows
 from federator.planning.changes import Action, Change
 from federator.planning.origins import expected_origins
@@ -89,6 +91,8 @@ class Executor:
     #: why no namespace of the target is dropped (``planning.namespaces.drop_refusal``), also in a plan that was made when drops
     #: were allowed
     drop_refusal: str | None = None
+    #: the locks of tables, which direct writes hold too. None if nobody else writes to the target.
+    locks: TableLocks | None = None
     #: target paths whose last call has an unknown outcome: they get no further call until it is resolved
     _unresolved_paths: set[str] = field(default_factory=set, init=False)
     #: locations that target paths have left in this application: (path, canonical location)
@@ -121,9 +125,28 @@ class Executor:
         connections = CatalogPair(self.origin, self.target)
 
         def resolve_one(intent: Intent) -> Outcome:
-            return resolve_intent(self.journal, intent, lambda: self._remember(self._resolve_intent(connections, intent)))
+            with self._table_lock(intent.change) as busy:
+                unknown = busy and Outcome(intent.change, OutcomeState.UNKNOWN, ApplyCode.LEASE, busy, op_id=intent.op_id)
+                return resolve_intent(
+                    self.journal, intent, lambda: self._remember(unknown or self._resolve_intent(connections, intent))
+                )
 
         return list(map(resolve_one, self.journal.list_open_intents()))
+
+    @contextmanager
+    def _table_lock(self, change: Change) -> Iterator[str | None]:
+        """Hold the lock of a table that a change declares: some catalogs carry out both of two concurrent declarations of a name.
+
+        Give a message if another process holds it for too long.
+        """
+        with ExitStack() as held:
+            busy = None
+            if self.locks is not None and change.action in (Action.DECLARE_TABLE, Action.RECREATE_TABLE):
+                try:
+                    held.enter_context(self.locks.hold(change.target_source, parse_path_key(change.target_path)))
+                except ConcurrentModification as error:
+                    busy = error.message
+            yield busy
 
     def _outcomes(self, plan: str, changes: Sequence[Change], *, any_time: bool) -> Iterator[tuple[int, Outcome]]:
         gate = ChangeGate(
@@ -176,7 +199,12 @@ class Executor:
             if skipped is not None:
                 yield number, Outcome(change, OutcomeState.SKIPPED, *skipped)
                 continue
-            outcome = self._apply_change(plan, number, change, connections, [member for _, member in group.steps])
+            with self._table_lock(change) as busy:
+                outcome = (
+                    Outcome(change, OutcomeState.SKIPPED, ApplyCode.LEASE, busy)
+                    if busy
+                    else self._apply_change(plan, number, change, connections, [member for _, member in group.steps])
+                )
             gate.record_outcome(outcome)
             if outcome.state is not OutcomeState.DONE:
                 skipped = ApplyCode.FIRST_HALF, f"{change.target_path} was not freed"

@@ -1,4 +1,4 @@
-"""One lock per table for direct writes, shared by all processes of one index.
+"""One lock per table for direct writes and the declarations of plans, shared by all processes of one index.
 
 A lock is a lease of the index, behind a lock of this process: waiting threads of one process do not poll the index. Tables share a
 fixed number of leases, so that neither rows nor lock files accumulate; two tables that share one only wait for each other.

@@ -105,7 +105,7 @@ class ApplyCode(StrEnum):
 
     #: the change before it in its unit was not made
     FIRST_HALF = "first_half"
-    #: the lease ends before the call's deadline
+    #: the lease ends before the call's deadline, or another process writes to the table
     LEASE = "lease"
     #: the outcome of the last call to this path or location is unknown
     OPEN_INTENT = "open_intent"

@@ -10,6 +10,7 @@ from functools import partial
 from federator.apply import Application, CatalogPair, Executor, Outcome
 from federator.apply.source_identity import opened_as_known
 from federator.apply.store_journal import StoreJournal
+from federator.apply.table_locks import TableLocks
 from federator.connector import IdentityChanged
 from federator.model import parent_path, parse_path_key
 from federator.planning.changes import Change
@@ -26,7 +27,7 @@ from federator.stages.context import LEASE_WAIT_SECONDS, RunContext
 from federator.stages.declare import rule_for_plan
 from federator.stages.plan import plan_state
 from federator.stages.result import ProgressEvent, format_state_counts, is_failure
-from federator.store import approvals, deployment, identities, journal, leases, misses, plans
+from federator.store import approvals, deployment, identities, journal, leases, misses, plans, revisions
 from federator.store.leases import Lease, acquire_lease
 from federator.store.observations import publish_observations
 
@@ -43,6 +44,9 @@ class _StoreApplicationIndex:
             return misses.list_misses(connection, source)
 
     def publish(self, source: str, observations: Sequence[ObservedObject]) -> None:
+        settings = self.context.settings.source(source)
+        # A declaration by a user may be the first that the index knows of its source.
+        revisions.register_source(self.context.index, source, settings.impl, settings.digest)
         publish_observations(self.context.index, self.lease, source, self.context.run.id, observations)
 
     def mark_applied(self, digest: str) -> None:
@@ -162,5 +166,6 @@ def _application(context: RunContext, rule: MirrorRule, changes: Sequence[Change
             max_failures=context.max_failures,
             stored=context.run.kind == "apply",
             drop_refusal=None if context.drops_confirmed else drop_refusal(source_capabilities(target.spec)),
+            locks=TableLocks(context.index),
         )
         yield Application(executor, _StoreApplicationIndex(context, lease))
