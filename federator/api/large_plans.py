@@ -7,7 +7,7 @@ sides; the process is ``python -m federator.api.large_plans``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,20 @@ from typing import Any
 from fastapi import Request, Response
 
 from federator.api.models.base import to_json
+from federator.api.models.plans import PlanView
 from federator.api.paging import make_etag, not_modified
 from federator.api.plan_access import get_visible_plan
-from federator.api.plan_decisions import decide_visible_plan, queue_application
+from federator.api.plan_decisions import (
+    ApprovalQuestion,
+    ask_for_approval,
+    decide_visible_plan,
+    queue_application,
+    queue_applications,
+)
 from federator.api.plan_view import build_plan_view, plan_sources
 from federator.api.problems import NotFound, RequestRejected
 from federator.api.spooled_response import SpooledResponse
+from federator.apply.plan_decisions import Decision
 from federator.connector import FederatorError, PermissionDenied, ServiceUnavailable, StateError
 from federator.data.spool import Spool
 from federator.model.scopes import Scopes
@@ -29,6 +37,8 @@ from federator.runtime.redaction import list_known_secrets, register_secret
 from federator.settings import Settings
 from federator.store import Index, open_index
 from federator.store.plans import find_mirror
+from federator.store.requests import Request as QueuedRequest
+from federator.views.plans import VisiblePlan
 from federator.views.visibility import Visibility
 
 #: bytes of the responses that are being sent to one principal
@@ -40,51 +50,77 @@ _PROBLEMS: Sequence[type[FederatorError]] = (NotFound, PermissionDenied, StateEr
 
 
 def large_plan_response(
-    request: Request,
-    index: Index,
-    settings: Settings,
-    visibility: Visibility,
-    digest: str,
-    write: Mapping[str, Any] | None = None,
-) -> Response:
-    """Return the response with a plan, or 304 if the client already has it.
+    request: Request, index: Index, settings: Settings, visibility: Visibility, digest: str
+) -> Response:  # fmt: skip
+    """Return the response with a plan, or 304 if the client already has it. Raise NotFound if there is no such plan any more.
 
-    ``write`` has the parameters of ``decide_visible_plan`` or, without a ``decision``, of ``queue_application``. Raise what these do,
-    NotFound if there is no such plan any more, RequestRejected (413) if the process would take too much memory, or
-    ServiceUnavailable if it takes too long.
+    Like the functions below, raise RequestRejected (413) if the process would take too much memory, or ServiceUnavailable if it takes
+    too long.
     """
-    with index.read() as connection:
-        mirror = find_mirror(connection, digest) or ""
-    spool: Spool = request.app.state.spool
-    with ExitStack() as stack:
-        file = stack.enter_context(spool.open(visibility.name))
-        answer = _request_in_process({
-            "index": index.engine.url.render_as_string(hide_password=False), "secrets": list_known_secrets(), "digest": digest,
-            "name": visibility.name, "scopes": visibility.scopes.texts, "mirrors": visibility.mirrors,
-            "origins": dict(visibility.origins), "sources": plan_sources(settings, mirror), "file": str(file.path),
-            "write": write,
-        })  # fmt: skip
-        if "problem" in answer:
-            raise _PROBLEMS[answer["problem"]](answer["message"], hint=answer["hint"])
-        if "rejected" in answer:
-            raise RequestRejected(*answer["rejected"])
-        if "queued" in answer:
-            queued = SpooledResponse(file, "application/json", {"Location": request_url(answer["queued"])})
-            queued.status_code = 202
-            stack.pop_all()
-            return queued
-        tag = make_etag(request, answer["content_digest"])
-        if (unchanged := not_modified(request, tag)) is not None:
-            return unchanged
-        response = SpooledResponse(file, "application/json", {"ETag": tag})
-        # The response closes the file once it is sent.
-        stack.pop_all()
-        return response
+    return _respond(request, index, visibility, "plan", digest=digest, sources=_sources(index, settings, digest))
+
+
+def large_decision_response(
+    request: Request, index: Index, settings: Settings, visibility: Visibility, digest: str, if_match: str, decision: Decision,
+    comment: str | None,
+) -> Response:  # fmt: skip
+    """Return the response to ``decide_visible_plan``. Raise as it does."""
+    return _respond(
+        request, index, visibility, "decision", digest=digest, sources=_sources(index, settings, digest),
+        if_match=if_match, decision=decision, comment=comment,
+    )  # fmt: skip
+
+
+def large_application_response(
+    request: Request, index: Index, visibility: Visibility, digest: str, if_match: str
+) -> Response:  # fmt: skip
+    """Return the response to ``queue_application``. Raise as it does."""
+    return _respond(request, index, visibility, "application", digest=digest, if_match=if_match)
+
+
+def large_applications_response(request: Request, index: Index, visibility: Visibility, digests: Sequence[str]) -> Response:
+    """Return the response to ``queue_applications``. Raise as it does."""
+    return _respond(request, index, visibility, "applications", digests=digests)
+
+
+def large_question_response(request: Request, index: Index, visibility: Visibility, digest: str) -> Response:
+    """Return the response to ``ask_for_approval``. Raise as it does."""
+    return _respond(request, index, visibility, "question", digest=digest)
 
 
 def request_url(number: int) -> str:
     """Return the URL of a queued request."""
     return f"/api/v1/requests/{number}"
+
+
+def _sources(index: Index, settings: Settings, digest: str) -> list[str]:
+    with index.read() as connection:
+        return plan_sources(settings, find_mirror(connection, digest) or "")
+
+
+def _respond(request: Request, index: Index, visibility: Visibility, subject: str, **arguments: object) -> Response:
+    """Let the process call the function of ``_BODIES``. Return its response, or 304 if the client already has it."""
+    spool: Spool = request.app.state.spool
+    with ExitStack() as stack:
+        file = stack.enter_context(spool.open(visibility.name))
+        result = _request_in_process({
+            "index": index.engine.url.render_as_string(hide_password=False), "secrets": list_known_secrets(),
+            "name": visibility.name, "scopes": visibility.scopes.texts, "mirrors": visibility.mirrors,
+            "origins": dict(visibility.origins), "file": str(file.path), "subject": subject, "arguments": arguments,
+        })  # fmt: skip
+        if "problem" in result:
+            raise _PROBLEMS[result["problem"]](result["message"], hint=result["hint"])
+        if "rejected" in result:
+            raise RequestRejected(*result["rejected"], headers=result["headers"])
+        tag = make_etag(request, result["content_digest"])
+        if (unchanged := not_modified(request, tag)) is not None:
+            return unchanged
+        response = SpooledResponse(file, "application/json", {"ETag": tag})
+        if result["queued"] is not None:
+            response.status_code, response.headers["Location"] = 202, request_url(result["queued"])
+        # The response closes the file once it is sent.
+        stack.pop_all()
+        return response
 
 
 def _request_in_process(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,25 +143,38 @@ def _write_response(request: Mapping[str, Any]) -> dict[str, Any]:
         register_secret(secret)
     index = open_index(request["index"])
     visibility = Visibility(request["name"], Scopes.parse(request["scopes"]), tuple(request["mirrors"]), request["origins"])
-    write, digest = request["write"], request["digest"]
     try:
-        if write and "decision" in write:
-            decide_visible_plan(index, visibility, digest, **write)
-        elif write:
-            queued = queue_application(index, visibility, digest, **write)
-            Path(request["file"]).write_bytes(to_json(queued))
-            return {"queued": queued.id}
-        with index.read() as connection:
-            visible = get_visible_plan(connection, visibility, digest)
+        body = _BODIES[request["subject"]](index, visibility, **request["arguments"])
     except RequestRejected as error:
-        return {"rejected": [error.status, error.title, error.message]}
+        return {"rejected": [error.status, error.title, error.message], "headers": error.headers}
     except tuple(_PROBLEMS) as error:
         number = next(number for number, kind in enumerate(_PROBLEMS) if isinstance(error, kind))
         return {"problem": number, "message": error.message, "hint": error.hint}
-    content = to_json(build_plan_view(index, visibility, visible, request["sources"]))
+    content = to_json(body)
     Path(request["file"]).write_bytes(content)
-    return {"content_digest": hashlib.sha256(content).hexdigest()}
+    queued = body.id if isinstance(body, QueuedRequest) else None
+    return {"content_digest": hashlib.sha256(content).hexdigest(), "queued": queued}
 
+
+def _read(index: Index, visibility: Visibility, digest: str, sources: Sequence[str]) -> PlanView:
+    with index.read() as connection:
+        visible = get_visible_plan(connection, visibility, digest)
+    return build_plan_view(index, visibility, visible, sources)
+
+
+def _decide(index: Index, visibility: Visibility, digest: str, sources: Sequence[str], **decision: Any) -> PlanView:
+    decided = decide_visible_plan(index, visibility, digest, **decision)
+    return build_plan_view(index, visibility, VisiblePlan(decided), sources)
+
+
+def _ask(index: Index, visibility: Visibility, digest: str) -> ApprovalQuestion:
+    with index.read() as connection:
+        return ask_for_approval(connection, visibility, digest)
+
+
+_BODIES: Mapping[str, Callable[..., Any]] = {
+    "plan": _read, "decision": _decide, "application": queue_application, "applications": queue_applications, "question": _ask,
+}  # fmt: skip
 
 if __name__ == "__main__":
     serve_requests(_write_response)

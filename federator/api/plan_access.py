@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from federator.api.paging import require_storable
 from federator.api.problems import NotFound, RequestRejected
 from federator.connector import PermissionDenied, StateError
@@ -18,9 +15,8 @@ from federator.views.plans import VisiblePlan
 from federator.views.visibility import Visibility
 
 
-@contextmanager
-def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size: int | None) -> Iterator[bool]:
-    """Let one thread at a time read a large plan in the block. Yield whether it is one.
+def measure_plan(index: Index, visibility: Visibility, digest: str, max_size: int | None = None) -> int:
+    """Return the number of characters of a plan.
 
     Raise NotFound like ``get_visible_plan``, and RequestRejected (413) if a completely visible plan has more than ``max_size``
     characters.
@@ -33,8 +29,7 @@ def bounding_memory(index: Index, visibility: Visibility, digest: str, max_size:
     if is_whole and max_size is not None and size > max_size:
         detail = f"the plan has {size:,} characters, and at most {max_size:,} are allowed"
         raise RequestRejected(413, "Content too large", detail)
-    with plans.bounding_memory(size):
-        yield plans.is_large(size)
+    return size
 
 
 def _not_found(digest: str) -> NotFound:
@@ -82,15 +77,17 @@ def require_applicable(connection: Connection, visibility: Visibility, digest: s
             f"{cause} the plan {digest[:12]}, and it has not ended",
             hint="wait for its end, then read the plan again",
         )
-    state, release = stored.state, approvals.get_release(connection, stored)
+    state, content = stored.state, stored.content
     if state not in OPEN_STATES:
         raise StateError(f"the plan {digest[:12]} is {state}", hint="create a new plan")
-    done = list_done_changes(connection, stored.digest, stored.content["changes"])
+    plan = Plan.from_json(content)
+    release = approvals.get_release(connection, state, plan)
+    done = list_done_changes(connection, stored.digest, content["changes"])
     may_go = len(release.changes) - len(done - {change.number for change in release.waiting})
     if not may_go and (release.waiting or state == "held"):
         reason = f": {release.waiting[0].hold}" if release.waiting else ""
         raise StateError(
             f"all {'remaining ' if done else ''}changes of the plan {digest[:12]} are held{reason}",
-            hint=Plan.from_json(stored.content).release_command,
+            hint=plan.release_command,
         )
     return release

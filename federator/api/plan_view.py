@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from federator.api.freshness import list_source_freshness
 from federator.api.models.plans import PlanView, WaitingChange
 from federator.connector.options import mask_secrets
+from federator.planning.plan import Plan
 from federator.planning.release import Release
 from federator.planning.user_declarations import user_plan_target
 from federator.settings import Settings
@@ -22,10 +23,11 @@ from federator.views.visibility import Visibility
 
 def build_plan_view(index: Index, visibility: Visibility, visible: VisiblePlan, sources: Sequence[str]) -> PlanView:
     """Return the response with the visible part of a plan. ``sources`` are those of its mirror."""
-    stored, body, partial = visible.stored, visible.body, visible.partial
+    stored, partial = visible.stored, visible.partial
+    body = stored.content if visible.part is None else visible.part
     source_freshness = list_source_freshness(index, visibility.scopes, sources)
     with index.read() as connection:
-        waiting = [] if partial else list_waiting(approvals.get_release(connection, stored))
+        waiting = [] if partial else list_waiting(approvals.get_release(connection, stored.state, Plan.from_json(body)))
         application = None if partial else find_application(connection, stored.digest)
         outcomes = list_change_outcomes(connection, stored.digest, body["changes"])
         contents = list_change_contents(connection, body["changes"])

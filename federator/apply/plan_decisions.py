@@ -13,7 +13,7 @@ from federator import audit
 from federator.connector import StateError
 from federator.model.audit_kinds import AuditKind
 from federator.planning.plan import Plan
-from federator.planning.release import guarded_digest, list_guarded_changes, objecting_guards
+from federator.planning.release import list_guarded_changes, objecting_guards
 from federator.runtime.text import escape_controls
 from federator.store import Connection, Index, approvals, audit_log, plans
 from federator.store.plans import StoredPlan
@@ -54,7 +54,7 @@ def decide_plan(
         detail = {
             "plan": stored.digest,
             "was": stored.state,
-            "guarded": guarded_digest(plan),
+            "guarded": stored.guarded,
             "changes": len(list_guarded_changes(plan)),
             **({} if comment is None else {"comment": comment}),
         }

@@ -91,17 +91,17 @@ def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
 
     with cli.index() as index, index.read() as connection:
         stored = plans.get_plan(connection, digest)
-        valid_approvals, release = approvals.get_valid(connection, stored.mirror), approvals.get_release(connection, stored)
-        outcomes = list_change_outcomes(connection, stored.digest, stored.content["changes"])
+        content = stored.content
+        plan = Plan.from_json(content)
+        valid_approvals = approvals.get_valid(connection, stored.mirror)
+        release = approvals.get_release(connection, stored.state, plan)
+        outcomes = list_change_outcomes(connection, stored.digest, content["changes"])
     if cli.json:
         waiting = [change.to_json() for change in release.waiting]
         shown = {"guarded": stored.guarded, "waiting": waiting, "outcomes": [asdict(outcome) for outcome in outcomes]}
-        cli.out.document({**_plan_to_json(stored), **shown, "plan": mask_secrets(stored.content)})
+        cli.out.document({**_plan_to_json(stored), **shown, "plan": mask_secrets(content)})
         return
-    print_plan(
-        cli, Plan.from_json(stored.content), everything=everything, state=stored.state, approvals=valid_approvals,
-        outcomes=outcomes,
-    )  # fmt: skip
+    print_plan(cli, plan, everything=everything, state=stored.state, approvals=valid_approvals, outcomes=outcomes)
     decided = f"; {stored.state} by {stored.decided_by} {format_time(stored.decided_at)}" if stored.decided_at else ""
     comment = f": {stored.decision_comment}" if stored.decision_comment else ""
     cli.out.line(f"created by run {stored.run_id} {format_time(stored.created_at)}{decided}{comment}")

@@ -15,7 +15,6 @@ from federator.planning import release
 from federator.planning.plan import Plan
 from federator.planning.release import APPROVAL_SECONDS, Approval, Approvals, Release, valid_approvals
 from federator.store import tables as t
-from federator.store.plans import StoredPlan
 from federator.store.sql import chunked
 
 
@@ -26,11 +25,11 @@ def get_valid(connection: Connection, mirror: str) -> Approvals:
     return valid_approvals({key: Approval(at, frozenset(json.loads(guards))) for key, at, guards in rows}, time.time())
 
 
-def get_release(connection: Connection, plan: StoredPlan) -> Release:
-    """Return the changes of a stored plan that may start now, and those that wait. Both are empty for a finished plan."""
-    if plan.state in ("applied", "outdated"):
+def get_release(connection: Connection, state: str, plan: Plan) -> Release:
+    """Return the changes of a plan in a stored state that may start now, and those that wait. Both are empty for a finished plan."""
+    if state in ("applied", "outdated"):
         return Release((), ())
-    return release.release_changes(Plan.from_json(plan.content), get_valid(connection, plan.mirror))
+    return release.release_changes(plan, get_valid(connection, plan.mirror))
 
 
 def approve(connection: Connection, plan: Plan, *, digest: str, actor: str) -> None:

@@ -17,7 +17,7 @@ from federator.runtime.child_process import ChildMemoryExceeded, ChildProcess, C
 from federator.store import Connection, approvals, open_index, plans
 from federator.store.plans import PlanRecord
 from federator.views.plan_outcomes import ChangeOutcome, find_change_outcome
-from federator.views.plans import bounding_memory, is_large
+from federator.views.plans import bounding_memory
 
 Role = Literal["origin", "target"]
 _MAX_SECONDS = 120.0
@@ -56,11 +56,9 @@ def find_object_decision(connection: Connection, mirror: str, role: Role, key: s
         return None
     if newest.size == 0:
         return ObjectDecision(newest.record)
-    with bounding_memory(newest.size):
-        if is_large(newest.size):
-            read = _read_in_process(connection, newest.record.digest, role, key)
-        else:
-            read = _read_decision(connection, newest.record.digest, role, key)
+    with bounding_memory(newest.size) as is_large:
+        read_decision = _read_in_process if is_large else _read_decision
+        read = read_decision(connection, newest.record.digest, role, key)
     change, refusal, waiting, outcome = read["change"], read["refusal"], read["waiting"], read["outcome"]
     return ObjectDecision(
         newest.record, Change.from_json(change) if change else Refusal.from_json(refusal) if refusal else None,
@@ -78,9 +76,11 @@ def _read_decision(connection: Connection, digest: str, role: Role, key: str) ->
         if change_json[f"{role}_path"] == key:
             outcome = find_change_outcome(connection, digest, number, Change.from_json(change_json))
             read |= {"change": change_json, "outcome": outcome and asdict(outcome), "has_holds": bool(body.get("holds"))}
-            waiting = next((item for item in approvals.get_release(connection, stored).waiting if item.number == number), None)
+            plan = Plan.from_json(body)
+            release = approvals.get_release(connection, stored.state, plan)
+            waiting = next((item for item in release.waiting if item.number == number), None)
             if waiting is not None:
-                read["waiting"] = [waiting.reason.value, str(waiting.hold), Plan.from_json(body).release_command]
+                read["waiting"] = [waiting.reason.value, str(waiting.hold), plan.release_command]
             return read
     return read | {"refusal": next((item for item in body["refusals"] if item[f"{role}_path"] == key), None)}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
@@ -95,21 +95,22 @@ class TableRefusal:
 
 @dataclass(frozen=True, slots=True)
 class VisiblePlan:
-    """A plan as a principal sees it: ``body`` is the parsed content, or its visible part if the plan is ``partial``."""
+    """A plan as a principal sees it. ``part`` is the visible part of its content, None if all of it is visible."""
 
     stored: StoredPlan
-    body: dict[str, Any]
-    partial: bool
+    part: dict[str, Any] | None = None
+
+    @property
+    def partial(self) -> bool:
+        return self.part is not None
 
 
-def bounding_memory(size: int) -> AbstractContextManager[object]:
-    """Return a context in which a plan of a number of characters may be read: a large one by one thread at a time."""
-    return _large_plan if is_large(size) else nullcontext()
-
-
-def is_large(size: int) -> bool:
-    """Return whether a plan of a number of characters is read by a process of its own."""
-    return size > LARGE_PLAN
+@contextmanager
+def bounding_memory(size: int) -> Iterator[bool]:
+    """Yield whether a plan of a number of characters is read by a process of its own: by one thread at a time, in the block."""
+    is_large = size > LARGE_PLAN
+    with _large_plan if is_large else nullcontext():
+        yield is_large
 
 
 def list_visible_plans(
@@ -173,14 +174,13 @@ def get_visible_plan(connection: Connection, viewer: Visibility, digest: str) ->
     """
     _get_mirror(connection, viewer, digest)
     stored = plans.get_plan(connection, digest)
-    body = stored.content
     if viewer.sees_whole(stored.mirror):
-        return VisiblePlan(stored, body, partial=False)
+        return VisiblePlan(stored)
+    body = stored.content
     visible = _visible_body(viewer, stored.mirror, body)
     if visible is None:
         raise StateError(f"no plan has the digest {digest!r}")
-    partial = visible is not body
-    return VisiblePlan(_without_comment(stored) if partial else stored, visible, partial)
+    return VisiblePlan(stored) if visible is body else VisiblePlan(_without_comment(stored), visible)
 
 
 def measure_visible_plan(connection: Connection, viewer: Visibility, digest: str) -> tuple[int, bool]:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message
 from federator.api import problems
 from federator.api.cursor_seal import CursorSeal
 from federator.api.dependencies import HOLD_SHARE, MAX_SIZE_KEY
+from federator.api.mcp import plan_question
 from federator.api.principals import Principal
 from federator.api.routes import datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree
 from federator.api.shares import ThreadShares
@@ -49,7 +50,7 @@ def build_routes(index: Index, settings: Settings, shares: ThreadShares, spool: 
     app.state.index, app.state.settings, app.state.cursor_seal = index, settings, CursorSeal(index)
     app.state.thread_shares, app.state.spool = shares, spool
     problems.install_problem_handlers(app)
-    for module in (datasets, explain, history, mirrors, plans, runs, search, sources, table_details, tree):
+    for module in (datasets, explain, history, mirrors, plan_question, plans, runs, search, sources, table_details, tree):
         app.include_router(module.router)
     return app
 
@@ -61,26 +62,27 @@ class ApiRequests:
     routes: ASGIApp
 
     async def get(
-        self, principal: Principal, path: str, query: Mapping[str, Any] | None = None, *, max_size: int | None = MAX_RESULT_BYTES
+        self, principal: Principal, path: str, query: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:  # fmt: skip
         """Return the JSON of a GET. ``path`` is not percent-encoded; parameters that are None are left out.
 
-        Raise RequestFailed for a problem document, and for a response of more than ``max_size`` bytes (None: any), which is not parsed.
+        Raise RequestFailed for a problem document, and for a response of more than ``MAX_RESULT_BYTES``, which is not parsed.
         """
         parameters = {name: value for name, value in (query or {}).items() if value is not None}
-        return await self._send(principal, "GET", path, query=urlencode(parameters), max_size=max_size)
+        return await self._send(principal, "GET", path, query=urlencode(parameters), max_size=MAX_RESULT_BYTES)
 
     async def post(
-        self, principal: Principal, path: str, body: Mapping[str, Any] | None = None, *, if_match: str | None = None
-    ) -> dict[str, Any]:
-        """Return the JSON of a POST. Raise RequestFailed like ``get``."""
+        self, principal: Principal, path: str, body: Mapping[str, Any] | None = None, *, if_match: str | None = None,
+        has_result: bool = True,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return the JSON of a POST; {} without ``has_result``, for a large response. Raise RequestFailed like ``get``."""
         headers = {"content-type": "application/json"} | ({"if-match": f'"{if_match}"'} if if_match is not None else {})
         content = json.dumps(body).encode() if body is not None else b""
-        return await self._send(principal, "POST", path, headers=headers, content=content)
+        return await self._send(principal, "POST", path, headers=headers, content=content, has_result=has_result)
 
     async def _send(
         self, principal: Principal, method: str, path: str, *, query: str = "", headers: Mapping[str, str] | None = None,
-        content: bytes = b"", max_size: int | None = None,
+        content: bytes = b"", max_size: int | None = None, has_result: bool = True,
     ) -> dict[str, Any]:  # fmt: skip
         scope = {
             # From this version of the spec on, no response asks whether its client has left, which it would do here without a pause.
@@ -99,14 +101,14 @@ class ApiRequests:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            else:
+            elif has_result or status >= 400:
                 parts.append(message.get("body", b""))
 
         await self.routes(scope, receive, send)
         text = b"".join(parts)
         if max_size is not None and len(text) > max_size:
             raise _too_large(len(text))
-        data: dict[str, Any] = json.loads(text)
+        data: dict[str, Any] = json.loads(text or b"{}")
         if status >= 400:
             raise RequestFailed(status, {"hint": _SIZE_HINT, **data} if status == 413 else data)
         return data

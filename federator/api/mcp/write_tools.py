@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -17,7 +16,6 @@ from federator.api.mcp.read_tools import Digest, to_result
 from federator.api.mcp.requests import ApiRequests
 from federator.api.mcp.schemas import build_tool
 from federator.api.principals import Role
-from federator.connector import PermissionDenied, StateError
 from federator.runtime.text import escape_controls
 from federator.settings.field_types import Name
 from federator.store.plans import PlanRecord
@@ -25,8 +23,6 @@ from federator.store.requests import Request
 
 _PLANS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 _APPROVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
-# Number of changes that a question shows.
-_SHOWN_CHANGES = 10
 
 Mirrors = Annotated[list[Name], Field(min_length=1, max_length=20, description="names of the mirrors")]
 
@@ -59,33 +55,13 @@ class WriteTools:
         applies them if their evidence still holds. Needs the role operator and the confirmation of a person."""
         principal = self._contexts.get_principal(context)
         principal.require(Role.OPERATOR)
-        plan = await self._api.get(principal, f"/api/v1/plans/{digest}", max_size=None)
-        if plan["partial"]:
-            raise PermissionDenied(f"a decision needs the complete plan {digest[:12]}; {principal.name} sees only a part of it")
-        if plan["state"] != "held":
-            raise StateError(
-                f"the plan {digest[:12]} is {plan['state']}, not held", hint='list_plans with state "held" shows what waits'
-            )
-        if asking := await ask(context, _describe_decision(plan), command=f"federator plans approve {digest[:12]}"):
+        plan = await self._api.get(principal, f"/api/v1/plans/{digest}/question")
+        if asking := await ask(context, plan["question"], command=f"federator plans approve {digest[:12]}"):
             return asking
-        decided = await self._api.post(principal, f"/api/v1/plans/{digest}/approve", if_match=plan["if_match"])
+        await self._api.post(principal, f"/api/v1/plans/{digest}/approve", if_match=plan["if_match"], has_result=False)
         # Without its changes: a result after a write must not be too large.
-        return to_result({field.name: decided[field.name] for field in fields(PlanRecord)})
+        page = await self._api.get(principal, "/api/v1/plans", {"digest": digest, "limit": 1})
+        return to_result({field.name: page["plans"][0][field.name] for field in fields(PlanRecord)})
 
     async def _find_mirror(self, context: Context[Any, Any], name: str) -> None:
         await self._api.get(self._contexts.get_principal(context), f"/api/v1/mirrors/{name}")
-
-
-def _describe_decision(plan: dict[str, Any]) -> str:
-    """Return the question about a plan: its mirror, the guards, the number of changes by action, and the first changes."""
-    waiting = plan["waiting"]
-    counts = Counter(change["action"] for change in waiting)
-    lines = [
-        f"Approve the held changes of the plan {plan['digest'][:12]} of the mirror {plan['mirror']}?",
-        *(f"held by {hold}" for hold in plan["plan"]["held"]),
-        f"{len(waiting)} changes: {', '.join(f'{number} {action}' for action, number in sorted(counts.items())) or 'none'}",
-        *(f"{change['action']} {change['target']}" for change in waiting[:_SHOWN_CHANGES]),
-    ]
-    if len(waiting) > _SHOWN_CHANGES:
-        lines.append(f"... and {len(waiting) - _SHOWN_CHANGES} more")
-    return "\n".join(escape_controls(line) for line in lines)

@@ -14,11 +14,16 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from federator.api.bodies import ApiRoute
 from federator.api.dependencies import Cursor, IndexDep, Limit, MaxSizeDep, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
-from federator.api.large_plans import large_plan_response, request_url
+from federator.api.large_plans import (
+    large_application_response,
+    large_decision_response,
+    large_plan_response,
+    request_url,
+)
 from federator.api.models.plans import ApplyRequested, PlanPage, PlanView
 from federator.api.models.requests import DecisionRequest
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
-from federator.api.plan_access import bounding_memory, get_visible_plan
+from federator.api.plan_access import get_visible_plan, measure_plan
 from federator.api.plan_decisions import decide_visible_plan, queue_application, require_if_match
 from federator.api.plan_view import build_plan_view, plan_sources
 from federator.api.principals import Role
@@ -28,7 +33,7 @@ from federator.connector import InvalidInput
 from federator.settings import Settings
 from federator.store import Index
 from federator.views import plans
-from federator.views.plans import VisiblePlan
+from federator.views.plans import VisiblePlan, bounding_memory
 from federator.views.positions import parse_position
 from federator.views.visibility import Visibility
 
@@ -101,7 +106,7 @@ def get_plan(
 ) -> Response:  # fmt: skip
     """A plan with all changes, refusals and guards. If the principal's scopes do not cover both sources of the mirror, it has only
     the changes and refusals with visible origin and target, without guards and details."""
-    with bounding_memory(index, visibility, digest, max_size) as is_large:
+    with bounding_memory(measure_plan(index, visibility, digest, max_size)) as is_large:
         if is_large:
             return large_plan_response(request, index, settings, visibility, digest)
         with index.read() as connection:
@@ -151,7 +156,6 @@ def reject_plan(
 def request_apply(
     request: Request,
     index: IndexDep,
-    settings: SettingsDep,
     principal: PrincipalDep,
     visibility: VisibilityDep,
     digest: Digest,
@@ -163,9 +167,9 @@ def request_apply(
     hold."""
     principal.require(Role.OPERATOR)
     match = require_if_match(if_match, digest)
-    with bounding_memory(index, visibility, digest, None) as is_large:
+    with bounding_memory(measure_plan(index, visibility, digest)) as is_large:
         if is_large:
-            return large_plan_response(request, index, settings, visibility, digest, {"if_match": match})
+            return large_application_response(request, index, visibility, digest, match)
         queued = queue_application(index, visibility, digest, match)
     response.headers["Location"] = request_url(queued.id)
     return queued
@@ -182,10 +186,8 @@ def _decide(
 ) -> Response | PlanView:  # fmt: skip
     match = require_if_match(if_match, digest)
     comment = require_storable((body.comment or "").strip(), "comment") or None
-    with bounding_memory(index, visibility, digest, None) as is_large:
+    with bounding_memory(measure_plan(index, visibility, digest)) as is_large:
         if is_large:
-            decided_as = {"if_match": match, "decision": decision, "comment": comment}
-            return large_plan_response(request, index, settings, visibility, digest, decided_as)
+            return large_decision_response(request, index, settings, visibility, digest, match, decision, comment)
         decided = decide_visible_plan(index, visibility, digest, match, decision, comment)
-        visible = VisiblePlan(decided, decided.content, partial=False)
-        return build_plan_view(index, visibility, visible, plan_sources(settings, decided.mirror))
+        return build_plan_view(index, visibility, VisiblePlan(decided), plan_sources(settings, decided.mirror))

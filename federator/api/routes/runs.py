@@ -10,11 +10,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from federator.api.bodies import ApiRoute
 from federator.api.dependencies import Cursor, IndexDep, Limit, PrincipalDep, SettingsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
+from federator.api.large_plans import large_applications_response, request_url
 from federator.api.models.base import fields_of
 from federator.api.models.requests import RunRequest
 from federator.api.models.runs import RunDetail, RunPage
 from federator.api.paging import decode_cursor, encode_cursor, etag_response, not_modified_docs, require_storable
-from federator.api.plan_access import require_applicable, sees_whole_plan
+from federator.api.plan_access import measure_plan, sees_whole_plan
+from federator.api.plan_decisions import queue_applications
 from federator.api.principals import Role
 from federator.api.problems import NotFound, problem_docs
 from federator.api.queued_requests import queue_bounded, queue_once
@@ -26,6 +28,7 @@ from federator.store import Connection, Index, requests
 from federator.store.runs import Run, RunChange, RunSource
 from federator.store.snapshots import parse_time
 from federator.views import runs
+from federator.views.plans import bounding_memory
 from federator.views.visibility import Visibility
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
@@ -93,12 +96,13 @@ def get_run(request: Request, index: IndexDep, visibility: VisibilityDep, id: Ru
 )
 def request_run(
     spec: RunRequest,
+    request: Request,
     index: IndexDep,
     settings: SettingsDep,
     principal: PrincipalDep,
     visibility: VisibilityDep,
     response: Response,
-) -> requests.Request:
+) -> Response | requests.Request:
     """Queue a run. The principal's scopes must cover its sources as a whole, and the tables to verify. `Location` is the URL of the
     request, which has the run id as soon as the run has started.
 
@@ -106,13 +110,20 @@ def request_run(
     tables (429 beyond). The worker takes requests of principals in turn.
     """
     principal.require(Role.OPERATOR)
-    with index.write() as connection:
-        argument = _build_argument(connection, settings, spec, visibility)
-        if spec.full:
-            argument["full"] = True
-        request = queue_once(connection, spec.kind, argument, principal.name)
-    response.headers["Location"] = f"/api/v1/requests/{request.id}"
-    return request
+    field, names = _names_of(spec)
+    if field == "plans":
+        with bounding_memory(max(measure_plan(index, visibility, digest) for digest in names)) as is_large:
+            if is_large:
+                return large_applications_response(request, index, visibility, names)
+            queued = queue_applications(index, visibility, names)
+    else:
+        with index.write() as connection:
+            argument = _build_argument(connection, settings, field, names, visibility)
+            if spec.full:
+                argument["full"] = True
+            queued = queue_once(connection, spec.kind, argument, principal.name)
+    response.headers["Location"] = request_url(queued.id)
+    return queued
 
 
 @router.post(
@@ -158,16 +169,10 @@ def get_request(
         return etag_response(request, queued)
 
 
-def _build_argument(connection: Connection, settings: Settings, spec: RunRequest, visibility: Visibility) -> dict[str, Any]:
+def _build_argument(
+    connection: Connection, settings: Settings, field: str, names: list[str], visibility: Visibility
+) -> dict[str, Any]:
     """Build the request's argument. All names are checked now, so that the principal gets the error in the response."""
-    field, names = _names_of(spec)
-    names = list(dict.fromkeys(names))
-    if field == "plans":
-        if not names:
-            raise InvalidInput("apply takes plans: the digests of what was decided")
-        for name in names:
-            require_applicable(connection, visibility, name)
-        return {field: names}
     if field == "tables":
         return {field: list_verifiable(connection, names, visibility.scopes)}
     covered = (
@@ -187,14 +192,17 @@ def _build_argument(connection: Connection, settings: Settings, spec: RunRequest
 
 
 def _names_of(spec: RunRequest) -> tuple[str, list[str]]:
-    """Return the field that belongs to the kind of a run, and its names. Raise InvalidInput if another one is set."""
+    """Return the field that belongs to the kind of a run, and its names. Raise InvalidInput if another one is set, or no plan."""
     field = {"crawl": "sources", "apply": "plans", "verify": "tables"}.get(spec.kind, "mirrors")
     for other in {"sources", "mirrors", "plans", "tables"} - {field}:
         if getattr(spec, other):
             raise InvalidInput(f"{other} cannot be used with {spec.kind}", hint=f"use {field}")
     if spec.full and spec.kind != "crawl":
         raise InvalidInput(f"full cannot be used with {spec.kind}, only with crawl")
-    return field, getattr(spec, field)
+    names = list(dict.fromkeys(getattr(spec, field)))
+    if field == "plans" and not names:
+        raise InvalidInput("apply takes plans: the digests of what was decided")
+    return field, names
 
 
 def _is_request_visible(connection: Connection, visibility: Visibility, request: requests.Request) -> bool:

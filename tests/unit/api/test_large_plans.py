@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from federator.api import plan_decisions
+from federator.api import plan_access, plan_decisions
 from federator.api.app import create_app
 from federator.model.scopes import Scopes
 from federator.planning.changes import Change, Refusal
@@ -23,6 +23,7 @@ from federator.views import plans as plans_view
 from tests.fixtures.index_content import fill, table
 from tests.unit.api import worlds
 from tests.unit.api.conftest import Api
+from tests.unit.api.mcp_support import Caller
 from tests.unit.api.service_process import Process
 from tests.unit.api.test_plans_in_part import _declare, _mixed, _save
 
@@ -76,14 +77,18 @@ def test_a_decision_about_a_large_plan_has_its_response(
     url, operator = f"/api/v1/plans/{digest}", ask("operator", "*")
     monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
     # Not in this process.
-    monkeypatch.setattr(plan_decisions, "get_whole_plan", None)
+    for module in (plan_access, plan_decisions):
+        monkeypatch.setattr(module, "get_whole_plan", None)
     match = {"If-Match": digest}
     rejected = operator.post(f"{url}/reject", headers=match, json={"comment": "not now"})
     assert (rejected.status_code, rejected.json()["state"], len(rejected.json()["plan"]["changes"])) == (200, "rejected", 6)
     refused = operator.post(f"{url}/approve", headers=match)
     assert (refused.status_code, "was rejected by" in refused.json()["detail"]) == (409, True)
     assert "--overrule" in refused.json()["hint"]
-    assert operator.post(f"{url}/apply", headers=match).status_code == 409
+    run = {"kind": "apply", "plans": [digest]}
+    assert (
+        operator.post(f"{url}/apply", headers=match).status_code == operator.post("/api/v1/runs", json=run).status_code == 409
+    )
     assert operator.post(f"{url}/approve", headers={"If-Match": "another"}).status_code == 412
     assert ask("operator", "lake$sales", "copy$sales").post(f"{url}/approve", headers=match).status_code == 403
     approved = operator.post(f"{url}/approve", headers={"If-Match": rejected.json()["if_match"]})
@@ -91,6 +96,11 @@ def test_a_decision_about_a_large_plan_has_its_response(
     queued = operator.post(f"{url}/apply", headers=match)
     assert (queued.status_code, queued.json()["kind"]) == (202, "apply")
     assert queued.headers["location"] == f"/api/v1/requests/{queued.json()['id']}"
+    again = operator.post("/api/v1/runs", json=run)
+    assert (again.status_code, again.headers["location"]) == (202, queued.headers["location"])
+    assert again.json() == operator.json(again.headers["location"])
+    unknown = operator.post("/api/v1/runs", json=run | {"plans": [digest, "0" * 64]})
+    assert (unknown.status_code, "there is no plan" in unknown.json()["detail"]) == (404, True)
 
 
 def test_a_decision_of_a_large_plan_about_an_object_is_that_of_any_other(
@@ -141,4 +151,7 @@ def test_the_service_stays_small_with_a_large_plan(start: Callable[..., Process]
         assert part["next"].startswith("declare_table: ")
         rejected = client.post(f"/api/v1/plans/{'d' * 64}/reject", headers={"If-Match": "d" * 64})
         assert (rejected.status_code, rejected.json()["state"]) == (200, "rejected")
+        refused = client.post("/api/v1/runs", json={"kind": "apply", "plans": ["d" * 64]})
+        assert (refused.status_code, "is rejected" in refused.json()["detail"]) == (409, True)
+        assert "is rejected, not held" in Caller(url, {}).error("approve_plan", digest="d" * 64)
     assert process.peak_memory() - before < 80 << 20
