@@ -47,8 +47,8 @@ def pytest_collection() -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def _forgotten() -> Iterator[None]:
     """The secrets that a module's tests resolve are no secrets to the next one's, which may say "test" and mean it."""
-    names = ("_parts_pattern", "_long_parts_pattern", "_long_complete_secrets", "_complete_secrets", "_value_pattern")
-    before = {name: getattr(redaction, name) for name in names} | {"_known_parts": set(redaction._known_parts)}
+    names = ("_known_parts", "_complete_secrets", "_long_complete_secrets")
+    before = {name: getattr(redaction, name) for name in names}
     yield
     for name, value in before.items():
         setattr(redaction, name, value)

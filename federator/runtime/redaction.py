@@ -60,14 +60,12 @@ _SECRET_FORMS = (
     ),
 )
 _lock = threading.Lock()
-# Parts of secrets, which are their lines, also in the spelling of a URL. One pattern finds all of them, the other one the long ones.
-_known_parts: set[str] = set()
-_parts_pattern: re.Pattern[str] | None = None
-_long_parts_pattern: re.Pattern[str] | None = None
-# Complete secrets, the longest first, as they are in texts, in URLs and in JSON. The pattern finds them as the value of a property.
+# Parts of secrets, which are their lines, also in the spelling of a URL.
+_known_parts: frozenset[str] = frozenset()
+# Complete secrets, the longest first, as they are in texts, in URLs and in JSON. Plain search for each of them is faster in long texts
+# than one pattern for all.
 _complete_secrets: tuple[str, ...] = ()
 _long_complete_secrets: tuple[str, ...] = ()
-_value_pattern: re.Pattern[str] | None = None
 
 
 @lru_cache(maxsize=8_192)
@@ -79,38 +77,34 @@ def is_secret_key(key: str) -> bool:
 
 def register_secret(value: str) -> str:
     """Register a resolved secret for redaction, and return it. Each line of a multi-line secret is also redacted alone."""
-    global _long_parts_pattern, _parts_pattern
-    _register_complete_secret(value.strip())
+    global _complete_secrets, _known_parts, _long_complete_secrets
+    complete = value.strip()
+    forms = {complete, quote(complete, safe=""), json.dumps(complete)[1:-1], json.dumps(complete, ensure_ascii=False)[1:-1]}
     parts = {part for line in (value, *value.splitlines()) if len(part := line.strip()) >= _MIN_SECRET_LENGTH}
-    parts |= {quote(part, safe="") for part in parts}
     with _lock:
-        if not parts <= _known_parts:
-            _known_parts.update(parts)
-            ordered = sorted(_known_parts, key=len, reverse=True)
-            _parts_pattern = re.compile("|".join(map(re.escape, ordered)))
-            _long_parts_pattern = re.compile(
-                "|".join(re.escape(part) for part in ordered if len(part) >= _MIN_LONG_LENGTH) or r"(?!)"
-            )
+        _known_parts |= parts | {quote(part, safe="") for part in parts}
+        if len(complete) >= _MIN_VALUE_LENGTH and not forms <= {*_complete_secrets}:
+            _complete_secrets = tuple(sorted({*_complete_secrets, *forms}, key=len, reverse=True))
+            _long_complete_secrets = tuple(secret for secret in _complete_secrets if len(secret) >= _MIN_LONG_LENGTH)
     return value
 
 
-def _register_complete_secret(value: str) -> None:
-    """Register a complete secret for ``mask_readable`` and ``mask_value``."""
-    global _complete_secrets, _long_complete_secrets, _value_pattern
-    forms = {value, quote(value, safe=""), json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-    with _lock:
-        if len(value) >= _MIN_VALUE_LENGTH and not forms <= {*_complete_secrets}:
-            # Plain search for each secret is faster in long texts than one pattern for all.
-            _complete_secrets = tuple(sorted({*_complete_secrets, *forms}, key=len, reverse=True))
-            _long_complete_secrets = tuple(secret for secret in _complete_secrets if len(secret) >= _MIN_LONG_LENGTH)
-            values = "|".join(map(re.escape, _complete_secrets))
-            _value_pattern = re.compile(rf"(?:^|(?<=[=:]))(?:{values})(?=$|[&;,\s\"'@])")
+@lru_cache(maxsize=2)
+def _compile_parts(parts: frozenset[str], min_length: int) -> re.Pattern[str]:
+    """Return a pattern for each part of this length or more. Secrets come one by one, so it is made when a text is redacted."""
+    ordered = sorted((part for part in parts if len(part) >= min_length), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, ordered)) or r"(?!)")
+
+
+@lru_cache(maxsize=1)
+def _compile_values(secrets: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for each complete secret that is the whole value of a property, or of a ``key=value`` in it."""
+    return re.compile(rf"(?:^|(?<=[=:]))(?:{'|'.join(map(re.escape, secrets))})(?=$|[&;,\s\"'@])")
 
 
 def redact_known_secrets(text: str) -> str:
     """Replace known secrets of 12 or more characters. Use it for server messages, because some servers echo requests."""
-    pattern = _long_parts_pattern
-    return text if pattern is None else pattern.sub(MASKED, text)
+    return _compile_parts(_known_parts, _MIN_LONG_LENGTH).sub(MASKED, text)
 
 
 def mask_readable(text: str) -> str:
@@ -128,7 +122,7 @@ def mask_value(text: str) -> str:
     A shorter one is masked only if it is the whole value, or the value of a ``key=value`` in it.
     """
     text = mask_readable(text)
-    return _value_pattern.sub(MASKED, text) if _value_pattern is not None and has_known_secret(text) else text
+    return _compile_values(_complete_secrets).sub(MASKED, text) if has_known_secret(text) else text
 
 
 def list_known_secrets() -> tuple[str, ...]:
@@ -198,10 +192,7 @@ def _mask_userinfo(match: re.Match[str]) -> str:
 
 def redact(text: str) -> str:
     """Replace all known secrets, and texts with the form of a secret."""
-    pattern = _parts_pattern
-    if pattern is not None:
-        text = pattern.sub(MASKED, text)
-    text = mask_url_secrets(text)
+    text = mask_url_secrets(_compile_parts(_known_parts, _MIN_SECRET_LENGTH).sub(MASKED, text))
     for form in _SECRET_FORMS:
         text = form.sub(rf"\g<before>{MASKED}", text)
     return text

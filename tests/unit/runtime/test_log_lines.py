@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import pickle
+import re
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,8 @@ import structlog
 
 from federator import logs
 from federator.connector import ConnectorSettings, ServiceUnavailable
-from federator.runtime.redaction import MASKED, redact, redact_data, register_secret
+from federator.runtime import redaction
+from federator.runtime.redaction import MASKED, mask_value, redact, redact_data, register_secret
 
 PLANTED = 'pl4nted "ümlaut"/+secret'
 
@@ -167,3 +169,14 @@ def test_a_secret_that_a_catalog_repeats_is_in_no_error() -> None:
     error = ServiceUnavailable("lake: 403 {'Authorization': 'Bearer an-authorization-of-ours'} reading orders")
     assert error.message == f"lake: 403 {{'Authorization': 'Bearer {MASKED}'}} reading orders"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_many_secrets_are_prepared_for_redaction_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service with many sources resolves many secrets, one after the other, in each of its processes."""
+    patterns: list[str] = []
+    compile_pattern = re.compile
+    monkeypatch.setattr(redaction.re, "compile", lambda text: patterns.append(text) or compile_pattern(text))
+    secrets = [register_secret(f"{number:03d}-of-many-secrets") for number in range(300)]
+    assert redact(f"no: {secrets[0]}; no: {secrets[-1]}") == f"no: {MASKED}; no: {MASKED}"
+    assert mask_value(secrets[1]) == mask_value(f"key={secrets[1]}").removeprefix("key=") == MASKED
+    assert len(patterns) <= 3
