@@ -17,7 +17,6 @@ import structlog
 
 from federator import logs
 from federator.connector import ConnectorSettings, ServiceUnavailable
-from federator.runtime import redaction
 from federator.runtime.redaction import MASKED, mask_value, redact, redact_data, register_secret
 
 PLANTED = 'pl4nted "ümlaut"/+secret'
@@ -175,7 +174,7 @@ def test_many_secrets_are_prepared_for_redaction_once(monkeypatch: pytest.Monkey
     """A service with many sources resolves many secrets, one after the other, in each of its processes."""
     patterns: list[str] = []
     compile_pattern = re.compile
-    monkeypatch.setattr(redaction.re, "compile", lambda text: patterns.append(text) or compile_pattern(text))
+    monkeypatch.setattr(re, "compile", lambda text: patterns.append(text) or compile_pattern(text))
     secrets = [register_secret(f"{number:03d}-of-many-secrets") for number in range(300)]
     assert redact(f"no: {secrets[0]}; no: {secrets[-1]}") == f"no: {MASKED}; no: {MASKED}"
     assert mask_value(secrets[1]) == mask_value(f"key={secrets[1]}").removeprefix("key=") == MASKED
