@@ -61,6 +61,7 @@ from federator.data.spool import Spool
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 from federator.settings import Settings, load_settings
 from federator.store import open_index
+from federator.views.table_counts import TableCounts
 
 #: group in the OpenAPI document and on ``/docs`` → modules of routes
 _ROUTES_BY_GROUP = {
@@ -101,7 +102,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )  # fmt: skip
     app.state.index, app.state.settings, app.state.run_streams = index, settings, RunStreams(index)
     app.state.thread_shares, app.state.spool = ThreadShares(), Spool(SPOOL_BYTES)
-    app.state.cursor_seal, app.state.live_states = CursorSeal(index), LiveStates(index)
+    app.state.cursor_seal, app.state.live_states, app.state.table_counts = CursorSeal(index), LiveStates(index), TableCounts()
     problems.install_problem_handlers(app)
     app.router.routes.extend(_shared_routes())
     sessions = sign_in.install_sign_in(app, settings, index)

@@ -13,6 +13,7 @@ from federator.api.principals import ANONYMOUS, Principal
 from federator.api.shares import IDENTITY_PROVIDER, PrincipalThreads, ThreadShares
 from federator.settings import Settings
 from federator.store import Index
+from federator.views.table_counts import TableCounts
 from federator.views.visibility import Visibility
 
 
@@ -29,6 +30,11 @@ async def _get_settings(request: Request) -> Settings:
 async def _get_cursor_seal(request: Request) -> CursorSeal:
     seal: CursorSeal = request.app.state.cursor_seal
     return seal
+
+
+async def _get_table_counts(request: Request) -> TableCounts:
+    counts: TableCounts = request.app.state.table_counts
+    return counts
 
 
 async def _get_principal(request: Request) -> Principal:
@@ -84,6 +90,7 @@ ThreadsDep = Annotated[PrincipalThreads, Depends(_get_threads)]
 IndexDep = Annotated[Index, Depends(_get_index)]
 SettingsDep = Annotated[Settings, Depends(_get_settings)]
 CursorSealDep = Annotated[CursorSeal, Depends(_get_cursor_seal)]
+TableCountsDep = Annotated[TableCounts, Depends(_get_table_counts)]
 PrincipalDep = Annotated[Principal, Depends(_get_principal)]
 VisibilityDep = Annotated[Visibility, Depends(_get_visibility)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="maximum number of entries on a page")]

@@ -81,6 +81,8 @@ class Overview(Model):
     """Counts of tables by verification state and of drift by severity, and what needs attention."""
 
     tables: int
+    datasets: int
+    datasets_with_several_declarations: int
     states: dict[str, int]
     drift: dict[str, int]
     active_runs: int

@@ -120,15 +120,23 @@ def list_sources(declarations: Sequence[Declaration]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class DatasetFilter:
-    """A filter of datasets: by state (``unverified``: never inspected), by source, or with duplicates or disagreements."""
+    """A filter of datasets: by state (``unverified``: never inspected), by source, with duplicates or disagreements, or with several
+    declarations."""
 
     state: str | None = None
     declared_in: str | None = None
     conflicts: bool = False
+    several: bool = False
 
-    def matches(self, state: str | None, *, has_conflict: bool) -> bool:
-        """Check what SQL conditions cannot: the state of a dataset with aliases, and the comparison of its declarations."""
-        return self.state in (None, state) and (has_conflict or not self.conflicts)
+    def matches(self, state: str | None, declarations: int, *, has_conflict: bool) -> bool:
+        """Check what SQL conditions cannot: the state and the number of declarations of a dataset with aliases, and whether they
+        contradict each other."""
+        return self.state in (None, state) and (has_conflict or not self.conflicts) and (declarations > 1 or not self.several)
+
+    @property
+    def compares_declarations(self) -> bool:
+        """Whether a dataset with one declaration never matches."""
+        return self.conflicts or self.several
 
 
 NO_FILTER = DatasetFilter()
@@ -149,12 +157,14 @@ def list_datasets(
     datasets: list[Dataset] = []
     with index.read() as connection:
         while len(datasets) <= limit:
-            size = MAX_BIND_VALUES if filters.conflicts else limit + 1
+            size = MAX_BIND_VALUES if filters.compares_declarations else limit + 1
             locations = _list_locations(connection, filters, scopes, after=after, limit=size)
             if not locations:
                 break
             views = _build_views(connection, locations, scopes, conflicting=filters.conflicts)
-            datasets += [view for view in views if filters.matches(view.state, has_conflict=view.has_conflict)]
+            datasets += [
+                view for view in views if filters.matches(view.state, len(view.declarations), has_conflict=view.has_conflict)
+            ]
             after = locations[-1]
     page, following = cut_page(datasets, limit)
     return DatasetPage(page, following)
@@ -271,8 +281,8 @@ def _list_locations(connection: Connection, filters: DatasetFilter, scopes: Scop
             conditions.append(inspected.where(t.dataset.c.state == filters.state))
         return conditions
 
-    # A single declaration has no conflict. With a source as filter, declarations in other sources must count as well.
-    several = filters.conflicts and filters.declared_in is None
+    # With a source as filter, declarations in other sources must count as well.
+    several = filters.compares_declarations and filters.declared_in is None
     return list(connection.execute(_select_distinct_locations(build_conditions, limit, several=several)).scalars())
 
 

@@ -138,7 +138,7 @@ def list_datasets_at(
     scopes: Scopes = EVERYTHING,
 ) -> PastDatasetPage:  # fmt: skip
     """List the datasets of a snapshot by location. Raise HistoryExpired if the history is not kept."""
-    is_filtered = filters.conflicts or filters.state is not None
+    is_filtered = filters.compares_declarations or filters.state is not None
     datasets: list[PastDataset] = []
     with read_transaction_at(index, snapshot) as connection:
         while len(datasets) <= limit:
@@ -149,7 +149,9 @@ def list_datasets_at(
             datasets += [
                 dataset
                 for dataset in _build_datasets(connection, snapshot, locations, scopes)
-                if filters.matches(dataset.state, has_conflict=bool(dataset.disagreements or dataset.duplicates))
+                if filters.matches(
+                    dataset.state, len(dataset.declarations), has_conflict=bool(dataset.disagreements or dataset.duplicates)
+                )
             ]
             after = locations[-1]
     page, following = cut_page(datasets, limit)

@@ -18,13 +18,17 @@ def read_version(index: Index) -> tuple[object, ...]:
 
     It covers the whole index: compare it, and show it to nobody.
     """
-    s, r, p = t.source.c, t.run.c, t.plan.c
     with index.read() as connection:
-        sources = connection.execute(select(s.name, s.revision, s.state, s.message, s.published_at).order_by(s.name)).all()
-        newest = connection.execute(select(r.id, r.state).order_by(r.id.desc()).limit(_NEWEST)).all()
-        decided = connection.execute(select(func.count(), func.max(p.created_at), func.max(p.decided_at))).one()
-        applied = _list_applied_plans(connection)
-    return (*map(tuple, sources), *map(tuple, newest), tuple(decided), *applied)
+        return read_version_in(connection)
+
+
+def read_version_in(connection: Connection) -> tuple[object, ...]:
+    """Do ``read_version`` in a transaction."""
+    s, r, p = t.source.c, t.run.c, t.plan.c
+    sources = connection.execute(select(s.name, s.revision, s.state, s.message, s.published_at).order_by(s.name)).all()
+    newest = connection.execute(select(r.id, r.state).order_by(r.id.desc()).limit(_NEWEST)).all()
+    decided = connection.execute(select(func.count(), func.max(p.created_at), func.max(p.decided_at))).one()
+    return (*map(tuple, sources), *map(tuple, newest), tuple(decided), *_list_applied_plans(connection))
 
 
 def list_newest_runs(index: Index, viewer: Visibility) -> list[tuple[str, str, float | None]]:

@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, Row, func, or_, select, union_all
+from sqlalchemy import Connection, Row, func, or_, select
 
 from federator.model.digests import digest_of
 from federator.model.drift import DriftSeverity
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.store import notifications, records, runs, snoozes, visibility
+from federator.store import notifications, runs, snoozes, visibility
 from federator.store import tables as t
 from federator.store.field_types import OptionalTimestamp
-from federator.store.stores import has_facts
-from federator.store.verifications import UNVERIFIED
 from federator.views import plans
 from federator.views.drift import LOCATION_KINDS
 from federator.views.freshness import Freshness
 from federator.views.plans import PlanSummary
+from federator.views.table_counts import StateGroup
 from federator.views.visibility import Visibility
 
 #: verification states that need attention, and how much; a table that was never verified, or is only declared, needs none
@@ -60,32 +59,6 @@ class AttentionItem:
     snoozed_until: Annotated[OptionalTimestamp, Field(description="the principal snoozed it until then; null: not snoozed")]
 
 
-@dataclass(frozen=True, slots=True)
-class StateGroup:
-    """Tables of one source in one verification state: their number, and when the first and the last of them were found in it.
-
-    Times are in seconds since the epoch, None if they are not known.
-    """
-
-    count: int
-    since: float | None
-    newest: float | None
-
-
-def group_states(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str, dict[str, StateGroup]]:
-    """Return the tables by verification state, by source. Only tables that the scopes cover are counted."""
-    state = func.coalesce(d.state, UNVERIFIED)
-    covered = visibility.is_covered(connection, scopes, r.source, r.path)
-    current = union_all(*records.select_current_tables([r.source, r.canonical], covered)).subquery()
-    query = select(current.c.source, state, func.count(), func.min(d.since), func.max(d.since)).select_from(
-        current.outerjoin(t.dataset, has_facts(current.c.source, current.c.canonical))
-    )
-    grouped: dict[str, dict[str, StateGroup]] = {}
-    for source, name, number, since, newest in connection.execute(query.group_by(current.c.source, state)):
-        grouped.setdefault(source, {})[name] = StateGroup(number, since or None, newest or None)
-    return {source: dict(sorted(states.items())) for source, states in sorted(grouped.items())}
-
-
 def count_drift(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str, int]:
     """Return the number of open differences by severity, as ``list_drift`` lists them with the same scopes."""
     return {item.state: item.count for item in _list_drift_items(connection, scopes)}
@@ -97,7 +70,7 @@ def list_attention(
 ) -> list[AttentionItem]:  # fmt: skip
     """List what needs attention: the most severe first, and the oldest of equal severity first. What the viewer snoozed is in it.
 
-    ``fresh`` has every visible source, also those that were never crawled. ``states`` is ``group_states``. ``overdue`` has the time at
+    ``fresh`` has every visible source, also those that were never crawled. ``states``: see ``Counts``. ``overdue`` has the time at
     which a crawl was due, by source.
     """
     items = [*_list_held_plans(connection, viewer), *_list_source_items(connection, viewer.scopes, fresh, overdue)]

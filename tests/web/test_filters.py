@@ -108,11 +108,18 @@ def test_names_that_differ_only_in_case_are_marked(open_page: OpenPage, service:
     expect(marked.get_by_role("link")).to_have_text(["events_000", "events_001"])
 
 
-def test_datasets_are_narrowed_to_a_source(open_page: OpenPage, service: Service) -> None:
+def test_datasets_are_narrowed_to_a_source_and_to_several_declarations(open_page: OpenPage, service: Service) -> None:
     page = open_page("datasets")
     page.get_by_label("Declared in").select_option("copy")
     rows = page.get_by_role("table", name="Datasets").locator("tbody > tr")
     expect(rows).to_have_count(2)
+    page.goto("/ui/")
+    figure = page.locator(".figures > div").filter(has_text="Declared more than once")
+    expect(figure).to_contain_text("1")
+    figure.get_by_role("link").click()
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("s3://lake/sales/orders.lance")
+    expect(page.get_by_role("button", name="declared more than once")).to_have_attribute("aria-pressed", "true")
 
 
 def test_declarations_that_disagree_stand_side_by_side(open_page: OpenPage, service: Service) -> None:

@@ -31,6 +31,11 @@ class Overview(ResponseModel):
     """What exists, how well it is, and what needs attention."""
 
     tables: int = Field(examples=[120], description="number of tables of all visible sources")
+    datasets: int = Field(examples=[98], description="number of datasets, which are declared locations")
+    datasets_with_several_declarations: int = Field(
+        examples=[20],
+        description="number of datasets with more than one declaration; `GET /api/v1/datasets?several=true` lists them",
+    )
     states: dict[str, int] = Field(
         examples=[{"valid": 118, "missing": 2}], description="number of tables by verification state"
     )

@@ -40,6 +40,7 @@ def get_datasets(
     conflicts: Annotated[
         bool, Query(description="only datasets with two declarations in one source, or with a disagreement")
     ] = False,
+    several: Annotated[bool, Query(description="only datasets with more than one declaration")] = False,
     as_of: AsOf = None,
     limit: Limit = 200,
     cursor: Cursor = None,
@@ -51,8 +52,8 @@ def get_datasets(
         )
     if declared_in is not None:
         get_freshness(index, require_storable(declared_in, "declared_in"), principal.scopes)
-    filters = datasets.DatasetFilter(state, declared_in, conflicts)
-    listing = f"datasets {state} {declared_in} {conflicts}"
+    filters = datasets.DatasetFilter(state, declared_in, conflicts, several)
+    listing = f"datasets {state} {declared_in} {conflicts} {several}"
     if as_of is not None:
         listing += f" as of {as_of}"
         start, (snapshot,) = snapshots.resolve_page(listing, (as_of,), cursor)

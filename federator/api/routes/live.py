@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, VisibilityDep
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, TableCountsDep, VisibilityDep
 from federator.api.live_states import POLL_SECONDS, LiveStates
 from federator.api.models.base import to_json
 from federator.api.models.live import LiveState
@@ -26,6 +26,7 @@ from federator.api.server_sent_events import RETRY, LastEventId, SentEvents, eve
 from federator.settings import Settings
 from federator.store import Index
 from federator.views import live
+from federator.views.table_counts import TableCounts
 from federator.views.visibility import Visibility
 
 router = APIRouter(prefix="/api/v1")
@@ -54,6 +55,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 )
 async def stream_live_events(
     request: Request, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep,
+    table_counts: TableCountsDep,
     seconds: Annotated[int, Query(ge=0, le=_MAX_SECONDS, description="duration; 0: the present state only")] = _MAX_SECONDS,
     last_event_id: LastEventId = None,
 ) -> StreamingResponse:  # fmt: skip
@@ -63,7 +65,7 @@ async def stream_live_events(
     key = (principal.name, principal.role, *principal.scopes.texts)
 
     async def read() -> LiveState:
-        return await states.get(key, lambda: _read_state(index, settings, principal, visibility))
+        return await states.get(key, lambda: _read_state(index, settings, principal, visibility, table_counts))
 
     events = _iter_events(read, lambda: states.is_closed, seconds, last_event_id)
     return EventStreamResponse(events, request.app.state.run_streams, principal.name)
@@ -87,8 +89,10 @@ async def _sleep() -> None:
     await asyncio.sleep(POLL_SECONDS)
 
 
-def _read_state(index: Index, settings: Settings, principal: Principal, visibility: Visibility) -> LiveState:
-    overview = build_overview(index, settings, principal, visibility)
+def _read_state(
+    index: Index, settings: Settings, principal: Principal, visibility: Visibility, table_counts: TableCounts
+) -> LiveState:
+    overview = build_overview(index, settings, principal, visibility, table_counts)
     return LiveState(
         overview=event_id(to_json(overview)),
         runs=event_id(repr(live.list_newest_runs(index, visibility)).encode()),

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from federator import audit
 from federator.api.bodies import ApiRoute
-from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, VisibilityDep
+from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, TableCountsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
 from federator.api.models.overview import Overview, OverviewHistory, SnoozeRequest, SourceHealth, SourceHistory
 from federator.api.models.sources import Source
@@ -26,6 +26,7 @@ from federator.settings import Settings
 from federator.store import Index, snoozes
 from federator.views import crawl_history, overview, runs
 from federator.views.overview import AttentionItem
+from federator.views.table_counts import TableCounts
 from federator.views.visibility import Visibility
 from federator.worker.jobs import JobView
 from federator.worker.triggers import overdue_since
@@ -40,31 +41,36 @@ Key = Annotated[str, Path(max_length=4000, description="`key` of the entry", exa
     "/overview", response_model=Overview, responses={**not_modified_docs(), **problem_docs(400)}, summary="What needs attention"
 )
 def get_overview(
-    request: Request, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep
-) -> Response:
+    request: Request, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep,
+    table_counts: TableCountsDep,
+) -> Response:  # fmt: skip
     """Held plans, sources that were not read as planned, tables that cannot be opened, drift, and notifications that were not
     delivered; the last only for operators with the scope `*`. Then every source with the verification states of its tables. All counts
     are those inside the principal's scopes."""
-    return etag_response(request, build_overview(index, settings, principal, visibility))
+    return etag_response(request, build_overview(index, settings, principal, visibility, table_counts))
 
 
-def build_overview(index: Index, settings: Settings, principal: Principal, visibility: Visibility) -> Overview:
+def build_overview(
+    index: Index, settings: Settings, principal: Principal, visibility: Visibility, table_counts: TableCounts
+) -> Overview:
     """Return the overview as the principal sees it."""
     sources = list_sources(index, settings, principal.scopes)
     overdue = {source.name: since for source in sources if (since := _overdue_since(source, time.time())) is not None}
     with index.read() as connection:
-        groups = overview.group_states(connection, principal.scopes)
+        counts = table_counts.read(connection, principal.scopes)
         attention = overview.list_attention(
-            connection, visibility, {source.name: source.freshness for source in sources}, groups, overdue,
+            connection, visibility, {source.name: source.freshness for source in sources}, counts.states, overdue,
             with_notifications=principal.role >= Role.OPERATOR and principal.scopes.covers_all, now=time.time(),
         )  # fmt: skip
         drift = overview.count_drift(connection, principal.scopes)
         active_runs = runs.count_active_runs(connection, visibility)
         jobs = list_visible_jobs(connection, settings, visibility)
-    states = {name: {state: group.count for state, group in by_state.items()} for name, by_state in groups.items()}
+    states = {name: {state: group.count for state, group in by_state.items()} for name, by_state in counts.states.items()}
     return Overview(
         tables=sum(source.tables for source in sources),
-        states=dict(sorted(sum((Counter(counts) for counts in states.values()), Counter[str]()).items())),
+        datasets=counts.datasets,
+        datasets_with_several_declarations=counts.shared,
+        states=dict(sorted(sum((Counter(by_state) for by_state in states.values()), Counter[str]()).items())),
         drift=drift,
         active_runs=active_runs,
         attention=attention,
@@ -99,11 +105,12 @@ def get_overview_history(
 
 @router.put("/attention/{key:path}", response_model=AttentionItem, responses=problem_docs(400, 404, 409), summary="Snooze")
 def snooze_attention(
-    key: Key, spec: SnoozeRequest, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep
-) -> AttentionItem:
+    key: Key, spec: SnoozeRequest, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep,
+    table_counts: TableCountsDep,
+) -> AttentionItem:  # fmt: skip
     """Hide an entry of `attention` from the principal until it changes, at the longest for the given hours. It stays in the response,
     with the field `snoozed_until`. Others see it as before. An audit event records it, unless the same request is repeated."""
-    item = _find_item(key, index, settings, principal, visibility)
+    item = _find_item(key, build_overview(index, settings, principal, visibility, table_counts))
     if item.digest != spec.digest:
         raise StateError(f"{key} has changed since it was read", hint="read GET /api/v1/overview again")
     now = time.time()
@@ -114,18 +121,19 @@ def snooze_attention(
 
 @router.delete("/attention/{key:path}", response_model=AttentionItem, responses=problem_docs(400, 404), summary="End a snooze")
 def end_snooze(
-    key: Key, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep
-) -> AttentionItem:
+    key: Key, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, visibility: VisibilityDep,
+    table_counts: TableCountsDep,
+) -> AttentionItem:  # fmt: skip
     """Show an entry of `attention` to the principal again. An audit event records it, if the entry was snoozed."""
-    item = _find_item(key, index, settings, principal, visibility)
+    item = _find_item(key, build_overview(index, settings, principal, visibility, table_counts))
     snoozes.delete_snooze(index, principal.name, key)
     audit.seal_pending(index)
     return replace(item, snoozed_until=None)
 
 
-def _find_item(key: str, index: Index, settings: Settings, principal: Principal, visibility: Visibility) -> AttentionItem:
+def _find_item(key: str, built: Overview) -> AttentionItem:
     require_storable(key, "key")
-    for item in build_overview(index, settings, principal, visibility).attention:
+    for item in built.attention:
         if item.key == key:
             return item
     raise NotFound(f"there is no entry {key!r} in what needs attention", hint="GET /api/v1/overview")

@@ -140,7 +140,8 @@ READS: dict[str, list[str]] = {
         *(f"?q={quote(word)}&facets={facets}" for word in WORDS for facets in ("true", "false")), "?q=orders&limit=1",
     ],
     "/api/v1/datasets": [
-        "", "?conflicts=true", "?state=valid", "?state=unverified", "?limit=1", f"?as_of={RUN_BOTH}", f"?as_of={RUN_HIDDEN}",
+        "", "?conflicts=true", "?several=true", "?state=valid", "?state=unverified", "?limit=1",
+        f"?as_of={RUN_BOTH}", f"?as_of={RUN_HIDDEN}",
         *(f"?declared_in={name}" for name in ("lake", "vault", "no")),
     ],
     "/api/v1/datasets/{location}": [quote(location, safe="") for location in LOCATIONS],

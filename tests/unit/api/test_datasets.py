@@ -60,7 +60,8 @@ def test_filters(api: Api, orders: str) -> None:
     def list_locations(query: str) -> list[str]:
         return [result["location"] for result in api.json(f"/api/v1/datasets?{query}")["datasets"]]
 
-    assert list_locations("conflicts=true") == list_locations("state=valid") == [orders]
+    assert list_locations("conflicts=true") == list_locations("state=valid") == list_locations("several=true") == [orders]
+    assert list_locations("several=true&declared_in=copy") == [orders]
     assert list_locations("declared_in=copy") == [orders, f"{orders}/_deep/t.lance"]
     assert list_locations("declared_in=copy&state=unverified") == [f"{orders}/_deep/t.lance"]
     assert list_locations("state=missing") == []
@@ -72,7 +73,7 @@ def test_a_location_with_an_alias_is_one_dataset(api: Api, index: Index, orders:
         verifications.refresh_location_aliases(connection, LocationAliases.from_prefixes({"s3://ap-xyz": "s3://lake"}))
     result = api.json(f"/api/v1/datasets/{quote(orders, safe='')}")
     assert "copy$s$behind" in [declared["id"] for declared in result["declarations"]]
-    assert len(api.json("/api/v1/datasets?limit=1000")["datasets"]) == 41
+    assert len(api.json("/api/v1/datasets?limit=1000")["datasets"]) == api.json("/api/v1/overview")["datasets"] == 41
     with index.write() as connection:
         verifications.refresh_location_aliases(connection, LocationAliases())
     assert len(api.json("/api/v1/datasets?limit=1000")["datasets"]) == 42

@@ -87,6 +87,7 @@ def test_everything_that_needs_attention_is_listed_the_worst_first(either_index:
         ("source", "partial", 1), ("drift", "low", 1), ("source", "never", 1),
     ]  # fmt: skip
     assert (overview["tables"], overview["drift"]) == (5, {"high": 1, "low": 1})
+    assert (overview["datasets"], overview["datasets_with_several_declarations"]) == (4, 1)
     assert overview["states"] == {"corrupt": 1, "missing": 1, "unverified": 1, "valid": 2}
     states = {source["name"]: source["states"] for source in overview["sources"]}
     assert states == {"copy": {"valid": 1}, "lake": {"corrupt": 1, "missing": 1, "unverified": 1, "valid": 1}, "new": {}}
@@ -109,6 +110,17 @@ def test_a_source_in_part_is_partial_since_this_part_is(either_index: Index, tmp
         ends[name] = item["since"]
     assert ends["whole"] == "1970-01-01T00:00:03Z"
     assert ends["part"] == api.json("/api/v1/sources/lake")["freshness"]["crawled_at"]
+
+
+def test_counts_are_those_of_the_scopes_and_of_the_newest_verification(either_index: Index, tmp_path: Path) -> None:
+    _fill(either_index)
+    api = api_over(either_index, tmp_path)
+    part = worlds.as_caller(api.app, either_index, "viewer", Scopes.parse(["lake"]), "part")
+    for _ in range(2):
+        overviews = [caller.json("/api/v1/overview") for caller in (api, part)]
+        assert [(each["datasets"], each["datasets_with_several_declarations"]) for each in overviews] == [(4, 1), (4, 0)]
+    _verify(either_index, t1="valid")
+    assert part.json("/api/v1/overview")["states"] == {"corrupt": 1, "unverified": 1, "valid": 2}
 
 
 def test_a_draft_revision_is_not_counted(either_index: Index, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 import {attentionRow, readOverview} from "../attention.js";
 import {find, get} from "../api.js";
 import {bar, barKey, breakdown, crawlStrip, grownBy, growth, sumByDay, tablesByDay} from "../charts.js";
-import {make, name} from "../dom.js";
+import {make, makeSvg, name} from "../dom.js";
 import {ago, count, plural} from "../format.js";
 import {crawledAgo, empty, link, panel, rows, table, UI} from "../parts.js";
 import {changeRow} from "./changes.js";
@@ -19,11 +19,14 @@ function figure(title, value, detail, graph) {
 const readAt = fresh => (fresh.state === "failed" ? fresh.published_at : fresh.crawled_at);
 
 function figures(overview, series) {
-  const {valid = 0} = overview.states, [oldest] = overview.sources.map(source => source.freshness).filter(readAt).sort((a, b) => (readAt(a) < readAt(b) ? -1 : 1));
+  const {valid = 0} = overview.states, shared = overview.datasets_with_several_declarations, share = 100 * shared / Math.max(1, overview.datasets), [oldest] = overview.sources.map(source => source.freshness).filter(readAt).sort((a, b) => (readAt(a) < readAt(b) ? -1 : 1));
   const open = Object.values(overview.drift).reduce((sum, number) => sum + number, 0), byDay = sumByDay([...series.values()].map(tablesByDay)), grown = grownBy(byDay);
   return make("dl", {class: "figures"}, figure("Tables", count(overview.tables), grown && `${grown} in 30 days`, growth(byDay, "Tables", {axis: true})),
     figure("Valid tables", overview.tables ? `${(Math.floor(1000 * valid / overview.tables) / 10).toFixed(1)} %` : "none", overview.tables ? `${count(valid)} of ${count(overview.tables)}` : null, [bar(overview.states), breakdown({...overview.states, valid: 0}, state => `${UI}/search?${new URLSearchParams({q: `state:${state}`})}`)]),
     figure("Open drift", count(open), null, open ? [bar(overview.drift), breakdown(overview.drift, severity => `${UI}/drift?severity=${severity}`)] : null),
+    figure("Declared more than once", count(shared), shared && `${share.toFixed(0)} % of ${plural(overview.datasets, "dataset")}`,
+      shared ? [makeSvg("svg", {class: "seg", "aria-hidden": "true"}, makeSvg("rect", {class: "rest", width: "100%"}), makeSvg("rect", {class: "f-accent", width: `${share.toFixed(1)}%`})),
+        make("div", {class: "key"}, make("a", {class: "link", href: `${UI}/datasets?several=true`, text: "See these datasets"}))] : null),
     figure("Oldest crawl", oldest ? ago(readAt(oldest), {stale: oldest.state !== "ok"}) : "never", oldest && name(oldest.source)));
 }
 
