@@ -62,7 +62,7 @@ adversary: servers ## faults, races and lies against real servers: make adversar
 fuzz-access: servers ## every route as every role in every scope, against services that hold only what is visible: make fuzz-access FUZZ_ARGS='--share 0.1'
 	$(BIN)/python -m tests.fuzz_access $(FUZZ_ARGS)
 
-interop: servers ## other projects' clients, from PyPI and Maven Central: make interop CLIENTS='impls spark' CATALOGS='hive2 glue'
+interop: servers ## other projects' clients, from PyPI, npm and Maven Central: make interop CLIENTS='impls spark' CATALOGS='hive2 glue'
 	$(BIN)/python -m tests.interop $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(CATALOGS),--catalogs $(CATALOGS))
 
 test-integrations: setup ## Airflow, Dagster, DataHub and OpenMetadata, each in its own environment, against a real service: make test-integrations PROJECTS='dagster'

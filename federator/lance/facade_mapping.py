@@ -103,11 +103,12 @@ def namespace_to_properties(record: NamespaceRecord, native_names: Mapping[str, 
 def parse_choice(field: str, value: str | None, *allowed: str) -> str:
     """Return the one of ``allowed`` (snake case) that a value means in any case, ``ExistOk`` as well as ``EXIST_OK``.
 
-    Return the first one for an empty value. Raise InvalidInput with the allowed ones for any other value.
+    Quotes are left out: lancedb's remote client sends them within the value. Return the first one for an empty value. Raise
+    InvalidInput with the allowed ones for any other value.
     """
     if not value:
         return allowed[0]
-    folded = re.sub(r"[\s_-]", "", value).lower()
+    folded = re.sub(r'[\s_"-]', "", value).lower()
     for candidate in allowed:
         if candidate.replace("_", "") == folded:
             return candidate

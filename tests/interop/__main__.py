@@ -44,7 +44,8 @@ def main(arguments: list[str]) -> int:
     if CONFORMANCE in chosen.clients:
         failed += _print_conformance([name for name in conformance.NAMES if name in (*chosen.catalogs, servers.REFERENCE)])
     if VENDING in chosen.clients:
-        failed += _print_steps(f"{vending.CLIENT.title}, with vended credentials", vending.run_vending())
+        for client in vending.SCRIPTS:
+            failed += _print_steps(f"{CLIENTS[client].title}, with vended credentials", vending.run_vending(client))
     if PYICEBERG in chosen.clients:
         failed += _print_steps(iceberg_engine.TITLE, iceberg_engine.run_pyiceberg())
     if NESSIE in chosen.clients:
@@ -71,7 +72,8 @@ def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
         elif name == PYICEBERG:
             python_of(PYICEBERG)
         elif name == VENDING:
-            vending.CLIENT.prepare()
+            for client in vending.SCRIPTS:
+                CLIENTS[client].prepare()
         elif name == minio_vending.MINIO:
             minio_vending.prepare()
         elif name != NESSIE:
@@ -119,9 +121,10 @@ def _print_rest_clients(clients: Sequence[str], catalogs: Sequence[str]) -> int:
     failed = 0
     with tempfile.TemporaryDirectory(prefix="interop-") as directory:
         (work := Path(directory, "servers")).mkdir()
-        with servers.serve(work, catalogs) as served:
-            names = [server.name for server in served]
+        with servers.serve(work, catalogs) as all_servers:
             for client in clients:
+                served = [server for server in all_servers if CLIENTS[client].reference or server.name != servers.REFERENCE]
+                names = [server.name for server in served]
                 columns = " | ".join("RestAdapter" if name == servers.REFERENCE else name for name in names)
                 print(f"\n# {CLIENTS[client].title}\n\n| operation | {columns} |\n|{' --- |' * (len(names) + 1)}", flush=True)
                 try:

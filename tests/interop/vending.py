@@ -1,4 +1,4 @@
-"""lance-spark 3.5 with vended credentials: it reads its table and no other, and a read outlasts its tokens.
+"""lance-spark 3.5 and daft with vended credentials: they read their table and no other, and a read of Spark outlasts its tokens.
 
 The store is moto behind the enforcing proxy of ``tests.fixtures.enforcing_s3``. ``tests/unit/api/lance/test_vending.py`` shows the same
 through pylance and lancedb.
@@ -23,27 +23,28 @@ from tests.interop.environments import ROOT
 from tests.interop.rest_clients import CLIENTS
 from tests.unit.api.lance.conftest import CALLER, Service, served
 
-CLIENT = CLIENTS["spark"]
+#: the clients, with their scripts
+SCRIPTS = {"spark": "lance_spark_vended.py", "daft": "daft_vended.py"}
 _CALLER = "viewer s3$orders"
 # One task for each fragment, one after the other: the read lasts longer than two tokens.
 _ROWS, _FRAGMENTS = 12, 6
 _LIFETIME_SECONDS, _DELAY_SECONDS = 3.0, 0.7
 
 
-def run_vending() -> Iterator[tuple[str, str]]:
-    """Yield each operation with ``passed``, or the difference to what is expected."""
+def run_vending(client: str) -> Iterator[tuple[str, str]]:
+    """Yield each operation of a client with ``passed``, or the difference to what is expected."""
     with tempfile.TemporaryDirectory(prefix="vending-") as name:
         directory = Path(name)
         os.environ |= {"LAKE_KEY": OWNER["access_key_id"], "LAKE_SECRET": OWNER["secret_access_key"]}
         server = glue.start_glue(directory / "moto")
         try:
             with enforcing_s3(server.uri, external_id="agreed") as store:
-                yield from _run(store, directory)
+                yield from _run(client, store, directory)
         finally:
             server.stop()
 
 
-def _run(store: EnforcingS3, directory: Path) -> Iterator[tuple[str, str]]:
+def _run(client: str, store: EnforcingS3, directory: Path) -> Iterator[tuple[str, str]]:
     bucket = store.new_bucket()
     storage = {
         "endpoint": store.url, "allow_http": "true", "region": "us-east-1", "access_key_id": "${LAKE_KEY}",
@@ -61,7 +62,7 @@ def _run(store: EnforcingS3, directory: Path) -> Iterator[tuple[str, str]]:
         described = service.post("/v1/table/s3%24orders/describe", {"vend_credentials": True}, caller="writer s3$orders").json()
         options = described["storage_options"]
         store.lifetime, store.delay = _LIFETIME_SECONDS, _DELAY_SECONDS
-        results = _run_client(service, directory, tables, options)
+        results = _run_client(client, service, directory, tables, options)
     sessions = {each.key_id for each in store.checked if each.session and each.allowed} - {options["aws_access_key_id"]}
     denied = store.denied("somebody")
     total = sum(range(_ROWS))
@@ -78,22 +79,22 @@ def _run(store: EnforcingS3, directory: Path) -> Iterator[tuple[str, str]]:
 
 
 def _run_client(
-    service: Service, directory: Path, tables: dict[str, str], options: dict[str, str]
+    client: str, service: Service, directory: Path, tables: dict[str, str], options: dict[str, str]
 ) -> dict[str, dict[str, Any]]:
-    python, variables = CLIENT.prepare()
+    python, variables = CLIENTS[client].prepare()
     config, results = directory / "config.json", directory / "results.json"
     config.write_text(json.dumps({
         "uri": service.url, "header": [CALLER, _CALLER], "root": str(directory), "options": options, "results": str(results),
-        "queries": {"own": "SELECT sum(id) FROM s3.orders", "hidden": "SELECT sum(id) FROM s3.salaries"},
+        "tables": {"own": ["s3", "orders"], "hidden": ["s3", "salaries"]},
         "locations": {"own location": tables["orders"], "other location": tables["salaries"]},
     }), encoding="utf-8")  # fmt: skip
     environment = {key: text for key, text in os.environ.items() if not key.startswith(("AWS_", "LAKE_"))}
     environment |= {**variables, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python, "AWS_EC2_METADATA_DISABLED": "true"}
-    script = str(Path(__file__).with_name("scenarios") / "lance_spark_vended.py")
-    with (directory / "spark.log").open("w") as log:
+    script = str(Path(__file__).with_name("scenarios") / SCRIPTS[client])
+    with (directory / "client.log").open("w") as log:
         ended = subprocess.run(
             [python, script, str(config)], env=environment, cwd=directory, stdout=log, stderr=log, timeout=600, check=False
         )
-    assert ended.returncode == 0, (directory / "spark.log").read_text()[-3000:]
+    assert ended.returncode == 0, (directory / "client.log").read_text()[-3000:]
     loaded: dict[str, dict[str, Any]] = json.loads(results.read_text(encoding="utf-8"))
     return loaded

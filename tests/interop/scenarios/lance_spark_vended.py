@@ -1,7 +1,7 @@
 """lance-spark 3.5 without credentials of its own: tables by the service's namespace, and by their locations with given options.
 
-The argument is a file of JSON: ``uri`` and ``header`` (name, value) of the service, ``queries`` (a name, and SQL with ``s3`` as the
-catalog), ``locations`` (a name, and a location) with their ``root`` and ``options``, and ``results``, the file to write.
+The argument is a file of JSON: ``uri`` and ``header`` (name, value) of the service, ``tables`` (a name, and a table's path in ``s3``),
+``locations`` (a name, and a location) with their ``root`` and ``options``, and ``results``, the file to write.
 """
 
 import json
@@ -35,14 +35,14 @@ def result_of(call: Callable[[], object]) -> dict[str, object]:
 
 
 def run(spark: SparkSession) -> dict[str, dict[str, object]]:
-    def query(sql: str) -> object:
-        return spark.sql(sql).collect()[0][0]
+    def query(path: list[str]) -> object:
+        return spark.sql(f"SELECT sum(id) FROM {'.'.join(path)}").collect()[0][0]
 
     def read(location: str) -> object:
         return spark.read.format("lance").load(location).agg({"id": "sum"}).collect()[0][0]
 
     return {
-        **{name: result_of(partial(query, sql)) for name, sql in CONFIG["queries"].items()},
+        **{name: result_of(partial(query, path)) for name, path in CONFIG["tables"].items()},
         **{name: result_of(partial(read, location)) for name, location in CONFIG["locations"].items()},
     }
 

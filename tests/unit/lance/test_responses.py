@@ -106,7 +106,7 @@ def test_a_new_table_is_external_and_lance_or_refused() -> None:
             validate_table_properties(contradiction)
 
 
-@pytest.mark.parametrize("spelling", ["ExistOk", "EXIST_OK", "exist_ok", "existok", "Exist-Ok"])
+@pytest.mark.parametrize("spelling", ["ExistOk", "EXIST_OK", "exist_ok", "existok", "Exist-Ok", '"ExistOk"'])
 def test_a_mode_in_any_spelling(spelling: str) -> None:
     assert parse_choice("mode", spelling, "create", "exist_ok") == "exist_ok"
 
