@@ -24,7 +24,7 @@ def explain(
         typer.Argument(
             metavar="ID",
             autocompletion=complete_paths,
-            help="Id of a table or namespace, as tree shows it: source$namespace$table.",
+            help="Table or namespace: 'lake$sales$orders', or lake/sales/orders without quotes.",
         ),
     ],
 ) -> None:

@@ -120,16 +120,25 @@ def print_outcomes(cli: Cli, result: RunResult) -> None:
 def print_errors(cli: Cli, result: RunResult) -> None:
     """Print errors on stderr, and the command that shows their details."""
     for subject, text in result.errors.items():
-        message, hint = split_hint(text)
-        # Most messages already begin with the source's name.
-        print_message(
-            message if message.startswith(f"{subject}:") else f"{subject}: {message}", hint and cli.repeat_option(hint)
-        )
+        _print_error(cli, subject, text)
     failed = sum(published.failed_namespaces for published in result.sources.values())
     if failed:
         cli.print_note(
             f"hint: {format_count(failed, 'namespace')} could not be read completely; federator runs {result.run_id} shows the reasons"
         )
+
+
+def print_failed_crawls(cli: Cli, result: RunResult) -> None:
+    """Print the errors of the crawls before a plan on stderr. Commands that print no table of the sources need it."""
+    for name, source in result.sources.items():
+        if source.message:
+            _print_error(cli, name, source.message)
+
+
+def _print_error(cli: Cli, subject: str, text: str) -> None:
+    message, hint = split_hint(text)
+    # Most messages already begin with the source's name.
+    print_message(message if message.startswith(f"{subject}:") else f"{subject}: {message}", hint and cli.repeat_option(hint))
 
 
 def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:

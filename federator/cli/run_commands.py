@@ -150,6 +150,7 @@ def plan_and_apply(
     if not cli.json:
         for plan in planned.plans:
             print_plan(cli, plan, everything=everything, state=_plan_state(planned, plan), approvals=approved[plan.mirror])
+    result_output.print_failed_crawls(cli, planned)
     result_output.print_errors(cli, planned)
     for warning in cascade_warnings(settings, changing):
         cli.print_note(warning)
@@ -201,6 +202,7 @@ def print_plans(cli: Cli, result: RunResult, approvals: Mapping[str, Approvals] 
                 state=_plan_state(result, plan),
                 approvals=approvals_by_mirror.get(plan.mirror),
             )
+    result_output.print_failed_crawls(cli, result)
     result_output.print_errors(cli, result)
 
 

@@ -83,10 +83,11 @@ def map_table(context: MirrorContext, origin: TableRecord) -> DesiredTable:
     rule, target = context.rule, context.target
     marker = find_origin_marker(origin)
     if marker is not None and (not rule.transitive or rule.target in marker.visited_sources):
+        remedy = "" if rule.target in marker.visited_sources else "; transitive = true forwards copies"
         return DesiredTable(
             origin,
             refusal=Reason.LOOP,
-            detail=f"the origin was declared by {marker.instance}/{marker.mirror} from {marker.origin}",
+            detail=f"the origin was declared by {marker.instance}/{marker.mirror} from {marker.origin}{remedy}",
         )
     path = map_path(context, origin.path)
     refusal, detail = _check_names(context, path)

@@ -135,6 +135,8 @@ def test_failures_are_loud(session: Session) -> None:
     assert "lake$sales  failed: sales: failed by the test" in session.run("runs", run)[1]
     session.store("lake").faults("fail:/=17")
     assert session.run("crawl", "lake")[0] == 1
+    code, _, err = session.run("--quiet", "plan")
+    assert (code, "error: lake: " in err) == (3, True), err
     session.store("lake").faults("")
 
 

@@ -246,7 +246,12 @@ class TestRefusals:
 class TestMirrorsOfMirrors:
     def test_a_mirrors_table_is_no_origin_of_another_mirror(self) -> None:
         for mark in (OwnershipMarker("me", "m", "z$s$t"), OwnershipMarker("stranger", "x", "z$s$t")):
-            assert map_table(context(), owned("s$t", mark=mark)).refusal is Reason.LOOP
+            mapping = map_table(context(), owned("s$t", mark=mark))
+            assert mapping.refusal is Reason.LOOP
+            assert mapping.detail.endswith("; transitive = true forwards copies")
+
+    def test_a_copy_from_the_target_itself_has_no_remedy(self) -> None:
+        assert "transitive" not in map_table(context(), owned("s$t", mark=OwnershipMarker("me", "m", "b$s$t"))).detail
 
     def test_a_mark_of_another_path_makes_no_copy_and_does_not_travel(self) -> None:
         copied = table(
