@@ -110,7 +110,7 @@ class StoredFacts(Model):
 
 
 class Node(Model):
-    """A source, namespace or table in the tree. ``children`` is null below the requested depth."""
+    """A source, namespace or table in the tree. ``children`` is null below the requested depth, ``tables`` if it was not requested."""
 
     id: str
     name: str
@@ -121,6 +121,7 @@ class Node(Model):
     message: str | None
     stored: StoredFacts | None
     freshness: Freshness | None
+    tables: int | None
     children: list[Node] | None
     next: str | None
 

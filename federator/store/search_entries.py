@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, exists, func, or_, select
 
+from federator.model.identifiers import DELIMITER
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.fulltext import FTS5_WORDS, render_tsvector
 from federator.store.leases import Lease
 from federator.store.lexemes import COLUMNS, row_lexemes
-from federator.store.sql import ROWS_PER_CHUNK, bulk_insert
+from federator.store.sql import ROWS_PER_CHUNK, bulk_insert, byte_ordered, chunked
 from federator.store.vocabulary import extract_new_vocabulary, extract_vocabulary, insert_vocabulary, lexemes_text
 
 # After this many new entries, PostgreSQL's planner needs fresh statistics before the next search; autovacuum runs too late.
@@ -94,6 +95,25 @@ def backfill_entries(connection: Connection) -> int:
         if not count:
             return inserted
         inserted += count
+
+
+def count_tables_below(connection: Connection, source: str, namespaces: Sequence[str], most: int) -> dict[str, int]:
+    """Return the number of tables below each of some namespaces of a source, by path key, at the most ``most``.
+
+    The entries of a revision that is being published count already. One index answers it, in the order of bytes on both databases, so
+    the cost depends only on the numbers that are returned.
+    """
+    namespace = t.record.alias()
+    n = namespace.c
+    key = byte_ordered(connection, n.path)
+    below = (e.source == n.source, e.path > key.concat(DELIMITER), e.path < key.concat(chr(ord(DELIMITER) + 1)))
+    tables = select(e.path).where(*below).distinct().limit(most).correlate(namespace).subquery()
+    number = select(func.count()).select_from(tables).scalar_subquery()
+    counts: dict[str, int] = {}
+    for chunk in chunked(namespaces):
+        query = select(n.path, number).where(n.source == source, n.is_table == 0, n.path.in_(chunk), n.valid_to.is_(None))
+        counts |= {row.path: row[1] for row in connection.execute(query)}
+    return counts
 
 
 def _insert_page(connection: Connection, tables: Select[Any], after: int) -> tuple[int, int]:

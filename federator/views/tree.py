@@ -18,7 +18,7 @@ from federator.connector import NamespaceNotFound, TableNotFound
 from federator.connector.options import MASKED, mask_secrets
 from federator.model import Coverage, Path, TableRecord, object_id, parse_path_key, path_key
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.store import coverage, records, stores, verifications, visibility
+from federator.store import coverage, records, search_entries, stores, verifications, visibility
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.field_types import OptionalTimestamp, Timestamp
@@ -38,6 +38,10 @@ class StoredFacts:
     size: Annotated[int | None, Field(examples=[1_048_576], description="in bytes")]
     written_at: Annotated[OptionalTimestamp, Field(description="time of the newest version")]
     checked_at: Annotated[Timestamp, Field(description="time of the last verification")]
+
+
+#: tables below a namespace are counted up to this number
+MAX_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +259,16 @@ def _build_nodes(
     namespaces = [entry.path for entry in entries if not entry.is_table]
     proven = coverage.read_coverage(connection, source, revision, only=namespaces)
     return [_build_node(source, entry, proven, scopes) for entry in entries]
+
+
+def count_tables(connection: Connection, nodes: Sequence[TreeNode], scopes: Scopes) -> dict[str, int]:
+    """Return the number of tables below each namespace that the scopes cover as a whole, by object id. See ``MAX_COUNTED``."""
+    paths = [path for node in nodes if node.kind == "namespace" and scopes.covers(path := parse_path_key(node.id))]
+    if not paths:
+        return {}
+    source = paths[0][0]
+    counts = search_entries.count_tables_below(connection, source, [path_key(path[1:]) for path in paths], MAX_COUNTED + 1)
+    return {object_id(source, key): number for key, number in counts.items()}
 
 
 def get_table(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) -> Table:

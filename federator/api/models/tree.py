@@ -11,7 +11,7 @@ from federator.api.models.base import FreshnessList, ResponseModel
 from federator.store.field_types import OptionalTimestamp
 from federator.views.freshness import Freshness
 from federator.views.merged_tree import MergedEntry
-from federator.views.tree import TreeNode
+from federator.views.tree import MAX_COUNTED, TreeNode
 
 NextChildren = Annotated[str | None, Field(description="cursor of the next page of children")]
 
@@ -21,6 +21,14 @@ class Node(TreeNode):
     """A node of the tree: a source, a namespace or a table."""
 
     freshness: Annotated[Freshness | None, Field(description="freshness of a source; null for other nodes")] = None
+    tables: Annotated[
+        int | None,
+        Field(
+            examples=[64],
+            description=f"number of tables below a namespace, with `counts=true`; {MAX_COUNTED + 1}: more than {MAX_COUNTED}. "
+            "null: not requested, or the principal's scopes do not cover the namespace as a whole",
+        ),
+    ] = None
     children: Annotated[list[Node] | None, Field(description="children, with depth > 1; null: not requested")] = None
     next: NextChildren = None
 

@@ -54,18 +54,21 @@ def get_tree(
     facts: Annotated[
         Literal["verified"] | None, Query(alias="with", description="verified: also `stored`, with rows, size and last write")
     ] = None,
+    counts: Annotated[bool, Query(description="also `tables`, the number of tables below each namespace")] = False,
 ) -> Response:
     """A page of children, ordered by path. All pages of one listing show the revision of the first page.
 
-    `sort` and `with` are for the present state of one level. What verification finds between two pages may move a table.
+    `sort`, `with` and `counts` are for the present state of one level. What verification finds between two pages may move a table.
 
     With `view=merged`, an entry combines all objects with one logical path; `homes` lists them. Logical paths omit levels that only
     name a catalog. Tables with one path and different locations are a conflict: `default` is then the one in the source that
     `[tree] priority` lists first. Each page shows the current state; with `as_of`, all pages show one snapshot.
     """
     node = parse_path_key(require_storable(path, "path"))
-    if (sort or facts) and (view == "merged" or as_of is not None or depth > 1 or (sort and not node)):
-        raise InvalidInput("sort and with are for one level below a source, as it is now", hint="omit view, as_of and depth")
+    if (sort or facts or counts) and (view == "merged" or as_of is not None or depth > 1 or (sort and not node)):
+        raise InvalidInput(
+            "sort, with and counts are for one level below a source, as it is now", hint="omit view, as_of and depth"
+        )
     if view == "merged":
         return merged_tree_response(request, snapshots, settings, node, limit=limit, cursor=cursor, depth=depth, as_of=as_of)
     if as_of is not None:
@@ -80,6 +83,9 @@ def get_tree(
         children, next_cursor = pages.read(node, after, limit, revision)
         subtree = _Subtree(limit, lambda path, size: pages.read(path, "", size, by_source[path[0]].revision), by_source)
         nodes = [subtree.build_node(child, depth - 1) for child in children]
+        if counts:
+            tables = tree.count_tables(connection, children, principal.scopes)
+            nodes = [replace(child, tables=tables.get(child.id)) for child in nodes]
     return etag_response(request, Tree(path=path_key(node), freshness=source, nodes=nodes, next=next_cursor), revision)
 
 

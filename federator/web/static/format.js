@@ -57,6 +57,14 @@ export const count = number => (number ?? 0).toLocaleString("en");
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
+// The API counts the tables of a namespace up to this number.
+const MOST = 10_000;
+
+/* A number of tables, which may be more than the API counts. */
+export const upTo = number => (number > MOST ? `${count(MOST)}+` : count(number));
+
+export const tablesText = number => (number > MOST ? `more than ${count(MOST)} tables` : plural(number, "table"));
+
 export function size(bytes) {
   if (bytes === null || bytes === undefined) return null;
   const power = Math.min(5, Math.floor(Math.log10(Math.max(1, bytes)) / 3));

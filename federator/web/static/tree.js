@@ -2,7 +2,7 @@
 import {ApiError, asOf, encode, find, get, query} from "./api.js";
 import {onOverview} from "./attention.js";
 import {around, byId, icon, make, name, parentId} from "./dom.js";
-import {count, plural, shapeOf, toneOf, words} from "./format.js";
+import {shapeOf, tablesText, toneOf, upTo, words} from "./format.js";
 import {path} from "./parts.js";
 import {navigate, onRoute} from "./router.js";
 
@@ -19,13 +19,16 @@ const holds = node => node.kind === "source" || node.kind === "namespace" || (me
 // A namespace and a table may have one path, so a key has the kind, too.
 const keyOf = node => `${holds(node) ? "+" : "-"}${node.id}`;
 
+/* A page of children, with the number of tables in each namespace. */
+const read = (id, cursor) => get(query("/api/v1/tree", {path: id, view: merged ? "merged" : "", limit: PAGE, cursor, counts: Boolean(id) && !merged && asOf() === null}));
+
 async function load(id, cursor) {
   const list = lists.get(id) ?? {nodes: [], next: null, loading: false};
   if (list.loading) return list;
   list.loading = true;
   lists.set(id, list);
   try {
-    const page = await get(query("/api/v1/tree", {path: id, view: merged ? "merged" : "", limit: PAGE, cursor}));
+    const page = await read(id, cursor);
     list.nodes = [...(cursor ? list.nodes : []), ...page.nodes];
     list.next = page.next;
     list.error = null;
@@ -115,10 +118,10 @@ function problemOf(node) {
   return [shapeOf(value), toneOf(value), words(value)];
 }
 
-/* The number of tables of a source. */
+/* The number of tables of a source or a namespace. */
 function amountOf(node) {
-  const number = merged || asOf() ? undefined : tables.get(node.id);
-  return number === undefined ? null : make("small", {class: "q", title: plural(number, "table"), text: count(number)});
+  const number = merged || asOf() ? null : node.kind === "source" ? tables.get(node.id) : node.tables;
+  return number === null || number === undefined ? null : make("small", {class: "q", title: tablesText(number), text: upTo(number)});
 }
 
 function rowElement(row, at) {
@@ -258,7 +261,7 @@ async function readAgain(id) {
   let next = null;
   try {
     do {
-      const page = await get(query("/api/v1/tree", {path: id, view: merged ? "merged" : "", limit: PAGE, cursor: next}));
+      const page = await read(id, next);
       nodes.push(...page.nodes);
       next = page.next;
     } while (next && nodes.length < list.nodes.length);

@@ -131,7 +131,7 @@ READS: dict[str, list[str]] = {
         *(f"?path={quote(key)}&depth={depth}" for key in IDS for depth in (1, 3)), "?limit=1", "?path=lake&limit=1", "?view=merged",
         "?view=merged&depth=3", "?view=merged&depth=3&as_of=12", "?view=merged&as_of=1970-01-02", "?depth=3&as_of=1970-01-02",
         "?view=merged&path=s", "?view=merged&path=payroll",
-        *(f"?path={quote(key)}&sort={order}&with=verified&limit=1" for key in IDS for order in ("-rows", "state")),
+        *(f"?path={quote(key)}&sort={order}&with=verified&counts=true&limit=1" for key in IDS for order in ("-rows", "state")),
         "?as_of=12", "?as_of=run-1", *(f"?as_of={run}" for run in (RUN_BOTH, RUN_HIDDEN, RUN_HIDDEN[:11])),
         f"?view=merged&as_of={RUN_HIDDEN}",
     ],

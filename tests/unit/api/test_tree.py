@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -10,9 +11,12 @@ import httpx
 import pytest
 
 from federator.model import path_key
+from federator.model.scopes import Scopes
 from federator.store import Index, verifications
 from tests.fixtures.index_content import fill, namespace, table
+from tests.unit.api import worlds
 from tests.unit.api.conftest import ODD, Api
+from tests.unit.api.test_overview import api_over
 
 
 def everything(api: Api, url: str, limit: int) -> list[dict[str, Any]]:
@@ -314,3 +318,27 @@ def test_a_position_of_another_order_is_refused(api: Api) -> None:
     for sort in ("rows", "state"):
         response = api.get("/api/v1/tree", params={"path": "lake$sales", "sort": sort, "cursor": cursor})
         assert (response.status_code, response.json()["code"]) == (400, 13)
+
+
+def test_namespaces_have_the_number_of_tables_below_them(either_index: Index, tmp_path: Path) -> None:
+    """In byte order on both databases: `a-b` and `a$b` are beside `a` or in it, whatever the database's locale is."""
+    paths = [("a", "x"), ("a", "b", "y"), ("a", "b", "z"), ("a-b", "x"), ("A", "x"), ("a b", "x"), ("x",)]
+    fill(
+        either_index,
+        "lake",
+        *(namespace("lake", *path) for path in (("a",), ("a", "b"), ("a-b",), ("A",), ("a b",), ("none",))),
+    )
+    fill(either_index, "lake", *(table("lake", *path) for path in paths))
+    api = api_over(either_index, tmp_path)
+
+    def count(caller: Api, path: str) -> dict[str, int | None]:
+        nodes = caller.json("/api/v1/tree", params={"path": path, "counts": "true"})["nodes"]
+        return {node["id"]: node["tables"] for node in nodes if node["kind"] == "namespace"}
+
+    assert count(api, "lake") == {"lake$A": 1, "lake$a": 3, "lake$a b": 1, "lake$a-b": 1, "lake$none": 0}
+    assert count(api, "lake$a") == {"lake$a$b": 2}
+    fill(either_index, "lake", table("lake", "a", "x", doc="changed"), gone=[("a", "b", "y")], run="run-2")
+    assert count(api, "lake")["lake$a"] == 2
+    part = worlds.as_caller(api.app, either_index, "viewer", Scopes.parse(["lake$a$b"]), "part")
+    assert (count(part, "lake"), count(part, "lake$a")) == ({"lake$a": None}, {"lake$a$b": 1})
+    assert api.json("/api/v1/tree?path=lake")["nodes"][0]["tables"] is None

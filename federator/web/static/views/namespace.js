@@ -1,7 +1,7 @@
 // The children of a source or a namespace, with what is stored at the tables' locations.
 import {asOf, find, get, query} from "../api.js";
 import {getElement, icon, make, name} from "../dom.js";
-import {ago, count, size, state, words} from "../format.js";
+import {ago, count, size, state, upTo, words} from "../format.js";
 import {copyButton, empty, freshness, more, note, panel, path, staleNote, table, tableRow} from "../parts.js";
 import {setQuery} from "../router.js";
 import {driftRows} from "./drift.js";
@@ -9,7 +9,7 @@ import {heading} from "./heading.js";
 import {crawlButton} from "./sources.js";
 
 /* Each column with its class and its order in the API. @type {[string, string, string?][]} */
-const COLUMNS = [["Name", "name"], ["State", "", "state"], ["Rows", "n", "rows"], ["Size", "n", "size"], ["Last write", "nw", "written"], ["Location", "name wide"]];
+const COLUMNS = [["Name", "name"], ["State", "", "state"], ["Tables", "n"], ["Rows", "n", "rows"], ["Size", "n", "size"], ["Last write", "nw", "written"], ["Location", "name wide"]];
 const SHAPES = {namespace: "namespace", source: "source"};
 const AT_ONCE = 50;
 
@@ -23,14 +23,14 @@ function cellsOf(node, clashes) {
     clashes.has(node.id) ? make("span", {class: "tag warn", title: "Another name here differs only in case", text: "name clash"}) : null];
   return [make("span", {}, icon(SHAPES[node.kind] ?? "table"), make("a", {href: address}, name(node.name)), odd),
     holds ? (node.coverage ? state(node.coverage, {text: node.coverage === "complete" ? "listed" : undefined}) : state("never", {text: "not known"})) : state(node.verified ?? "unverified"),
-    stored && stored.rows !== null ? count(stored.rows) : null, size(stored?.size), stored?.written_at ? ago(stored.written_at) : null,
+    node.tables === null ? null : upTo(node.tables), stored && stored.rows !== null ? count(stored.rows) : null, size(stored?.size), stored?.written_at ? ago(stored.written_at) : null,
     node.location || node.message ? make("div", {}, node.location ? name(node.location, {mono: true}) : null, node.message ? make("small", {class: "lacking", text: node.message}) : null) : null];
 }
 
 /* The heads that sort: numbers and times from the largest, states from A to Z; the second time the other way, then by name. */
-function sortable(list, sort) {
+function sortable(list, columns, sort) {
   for (const [at, head] of list.querySelectorAll("th").entries()) {
-    const [title, , field] = COLUMNS[at];
+    const [title, , field] = columns[at];
     if (!field) continue;
     const [first, second] = field === "state" ? [field, `-${field}`] : [`-${field}`, field];
     if (sort === first || sort === second) head.setAttribute("aria-sort", sort.startsWith("-") ? "descending" : "ascending");
@@ -48,16 +48,16 @@ function sortable(list, sort) {
  * @param {string} [sort] an order of the API
  */
 export async function childrenPanel(id, signal, sort = "") {
-  const shown = asOf() ? {} : {with: "verified", sort};
-  const address = cursor => query("/api/v1/tree", {path: id, limit: AT_ONCE, ...shown, cursor}), [page, alike] = await Promise.all([get(address(), signal), asOf() ? null : find(query("/api/v1/drift", {below: id, kind: "name_clash", limit: 1000}), signal)]);
+  const facts = asOf() ? {} : {with: "verified", counts: true, sort};
+  const address = cursor => query("/api/v1/tree", {path: id, limit: AT_ONCE, ...facts, cursor}), [page, alike] = await Promise.all([get(address(), signal), asOf() ? null : find(query("/api/v1/drift", {below: id, kind: "name_clash", limit: 1000}), signal)]);
   const clashes = new Set((alike?.drift ?? []).flatMap(item => [item.subject, item.other]));
-  // Namespaces have a name and a state only.
-  const columns = !page.next && page.nodes.every(node => node.kind === "namespace") ? COLUMNS.slice(0, 2) : COLUMNS;
-  const list = table(columns, page.nodes.map(node => cellsOf(node, clashes).slice(0, columns.length)), "Contents"), body = getElement(list, "tbody");
-  if (!asOf()) sortable(list, sort);
+  // Namespaces have a name, a state and a number of tables only; tables have no such number.
+  const namespaces = page.nodes.filter(node => node.kind === "namespace").length, shown = cells => cells.filter((_, at) => (at > 2 ? page.next || namespaces < page.nodes.length : at < 2 || (namespaces && !asOf())));
+  const columns = shown(COLUMNS), list = table(columns, page.nodes.map(node => shown(cellsOf(node, clashes))), "Contents"), body = getElement(list, "tbody");
+  if (!asOf()) sortable(list, columns, sort);
   const following = more(page.next, async cursor => {
     const next = await get(address(cursor), signal);
-    body.append(...next.nodes.map(node => tableRow(COLUMNS, cellsOf(node, clashes))));
+    body.append(...next.nodes.map(node => tableRow(columns, shown(cellsOf(node, clashes)))));
     return next.next;
   });
   return {page, element: panel("Contents", {}, page.nodes.length ? list : empty("Empty", "The last crawl listed nothing here."), following)};
