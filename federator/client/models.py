@@ -110,7 +110,7 @@ class StoredFacts(Model):
 
 
 class Node(Model):
-    """A source, namespace or table in the tree. ``children`` is null below the requested depth, ``tables`` if it was not requested."""
+    """A source, namespace or table in the tree. Of ``children``, ``tables`` and ``declarations``, null is what was not requested."""
 
     id: str
     name: str
@@ -122,6 +122,7 @@ class Node(Model):
     stored: StoredFacts | None
     freshness: Freshness | None
     tables: int | None
+    declarations: int | None
     children: list[Node] | None
     next: str | None
 

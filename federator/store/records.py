@@ -312,14 +312,14 @@ def list_declarations_at(
     declarations: dict[str, list[TableRecord]] = {}
     covered = visibility.is_covered(connection, scopes, r.source, r.path)
     for chunk in chunked(locations):
-        resolved = _resolve_alias_spellings(connection, chunk)
+        resolved = resolve_alias_spellings(connection, chunk)
         for query in select_current_tables([t.record], r.canonical.in_(list(resolved)), covered):
             for row in connection.execute(query).mappings():
                 declarations.setdefault(resolved[row["canonical"]], []).append(table_from_row(row["source"], dict(row)))
     return {location: sorted(tables, key=lambda table: (table.source, table.key)) for location, tables in declarations.items()}
 
 
-def _resolve_alias_spellings(connection: Connection, locations: Sequence[str]) -> dict[str, str]:
+def resolve_alias_spellings(connection: Connection, locations: Sequence[str]) -> dict[str, str]:
     """Return the locations in ``record`` that mean one of ``locations``, each with the location that it means."""
     a = t.alias.c
     aliased = set(connection.execute(select(a.canonical).where(a.canonical.in_(locations))).scalars())

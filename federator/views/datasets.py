@@ -7,6 +7,7 @@ The table ``alias`` resolves location aliases.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -33,8 +34,8 @@ from federator.store import pending_publications, visibility
 from federator.store import tables as t
 from federator.store.engine import Index
 from federator.store.field_types import OptionalTimestamp, Timestamp
-from federator.store.records import list_declarations_at, select_current_tables
-from federator.store.sql import MAX_BIND_VALUES, has_prefix
+from federator.store.records import list_declarations_at, resolve_alias_spellings, select_current_tables
+from federator.store.sql import MAX_BIND_VALUES, chunked, has_prefix
 from federator.store.stores import has_facts, list_sharing, read_stores, value_at
 from federator.store.verifications import (
     UNVERIFIED,
@@ -205,6 +206,30 @@ def get_dataset(
         names = connection.execute(select(s.name)).scalars()
         sharing = list_sharing(connection, list_sources(datasets[0].declarations)[0], canonical, names)
         return replace(datasets[0], holds=_list_locations_below(connection, canonical, sharing, scopes))
+
+
+def count_declarations(connection: Connection, source: str, keys: Sequence[str], scopes: Scopes) -> dict[str, int]:
+    """Return the number of declarations that the scopes cover of the datasets of some tables of a source, by path key."""
+    a, stores = t.alias.c, read_stores(connection)
+    location = func.coalesce(a.place, r.canonical)
+    declared: dict[str, tuple[str, str]] = {}
+    for chunk in chunked(keys):
+        for tables in select_current_tables(
+            [r.path, r.canonical, location.label("location")], r.source == source, r.path.in_(chunk)
+        ):
+            for row in connection.execute(tables.outerjoin(t.alias, a.canonical == r.canonical)):
+                if row.canonical is not None:
+                    declared[row.path] = (row.location, value_at(stores, source, row.canonical))
+    counts: Counter[tuple[str, str]] = Counter()
+    covered = visibility.is_covered(connection, scopes, r.source, r.path)
+    for chunk in chunked(sorted({location for location, _ in declared.values()})):
+        spellings = resolve_alias_spellings(connection, chunk)
+        for tables in select_current_tables(
+            [r.source, r.canonical, func.count().label("number")], r.canonical.in_(list(spellings)), covered
+        ):
+            for row in connection.execute(tables.group_by(r.source, r.canonical)):
+                counts[spellings[row.canonical], value_at(stores, row.source, row.canonical)] += row.number
+    return {key: counts[dataset] for key, dataset in declared.items()}
 
 
 def list_declaring_tables(index: Index, location: str, aliases: LocationAliases) -> frozenset[str]:

@@ -271,6 +271,16 @@ def count_tables(connection: Connection, nodes: Sequence[TreeNode], scopes: Scop
     return {object_id(source, key): number for key, number in counts.items()}
 
 
+def count_declarations(connection: Connection, nodes: Sequence[TreeNode], scopes: Scopes) -> dict[str, int]:
+    """Return the number of declarations of the datasets of those nodes that are tables with a location, by object id."""
+    paths = [parse_path_key(node.id) for node in nodes if node.location is not None]
+    if not paths:
+        return {}
+    source = paths[0][0]
+    counts = datasets.count_declarations(connection, source, [path_key(path[1:]) for path in paths], scopes)
+    return {object_id(source, key): number for key, number in counts.items()}
+
+
 def get_table(index: Index, node: Path, *, scopes: Scopes = EVERYTHING) -> Table:
     """Return one table. Raise TableNotFound if it does not exist or is not covered, NamespaceNotFound if its source is unknown."""
     with index.read() as connection:

@@ -29,6 +29,13 @@ class Node(TreeNode):
             "null: not requested, or the principal's scopes do not cover the namespace as a whole",
         ),
     ] = None
+    declarations: Annotated[
+        int | None,
+        Field(
+            examples=[2],
+            description="declarations of the dataset of a table, with `with=verified`; null: not requested",
+        ),
+    ] = None
     children: Annotated[list[Node] | None, Field(description="children, with depth > 1; null: not requested")] = None
     next: NextChildren = None
 

@@ -52,7 +52,8 @@ def get_tree(
         Sort | None, Query(description="order of the children of a source or a namespace; a minus: descending. Default: path")
     ] = None,
     facts: Annotated[
-        Literal["verified"] | None, Query(alias="with", description="verified: also `stored`, with rows, size and last write")
+        Literal["verified"] | None,
+        Query(alias="with", description="verified: also `stored`, with rows, size and last write, and `declarations`"),
     ] = None,
     counts: Annotated[bool, Query(description="also `tables`, the number of tables below each namespace")] = False,
 ) -> Response:
@@ -83,6 +84,9 @@ def get_tree(
         children, next_cursor = pages.read(node, after, limit, revision)
         subtree = _Subtree(limit, lambda path, size: pages.read(path, "", size, by_source[path[0]].revision), by_source)
         nodes = [subtree.build_node(child, depth - 1) for child in children]
+        if facts:
+            declared = tree.count_declarations(connection, children, principal.scopes)
+            nodes = [replace(child, declarations=declared.get(child.id)) for child in nodes]
         if counts:
             tables = tree.count_tables(connection, children, principal.scopes)
             nodes = [replace(child, tables=tables.get(child.id)) for child in nodes]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from federator.model import path_key
+from federator.model import LocationAliases, path_key
 from federator.model.scopes import Scopes
 from federator.store import Index, verifications
 from tests.fixtures.index_content import fill, namespace, table
@@ -305,6 +305,23 @@ def test_what_is_stored_is_shown_on_request_only(api: Api) -> None:
         for more in ("&with=verified", "")
     )
     assert (shown["orders"]["rows"], shown["t00"], set(bare.values())) == (10, None, {None})
+
+
+def test_tables_have_the_number_of_declarations_of_their_datasets(either_index: Index, tmp_path: Path) -> None:
+    fill(either_index, "lake", namespace("lake", "s"), *(table("lake", "s", name, location="s3://b/x") for name in ("a", "b")))
+    fill(either_index, "lake", table("lake", "s", "c"), table("lake", "s", "d", location=None))
+    fill(either_index, "copy", table("copy", "s", "a", location="s3a://b/x/"))
+    fill(either_index, "new", table("new", "s", "c", location="s3://other/s/c.lance"))
+    with either_index.write() as connection:
+        verifications.refresh_location_aliases(connection, LocationAliases.from_prefixes({"s3://other": "s3://lake"}))
+    api = api_over(either_index, tmp_path)
+
+    def count(caller: Api) -> list[int | None]:
+        return [node["declarations"] for node in caller.json("/api/v1/tree?path=lake$s&with=verified")["nodes"]]
+
+    assert count(api) == [3, 3, 2, None]
+    assert count(worlds.as_caller(api.app, either_index, "viewer", Scopes.parse(["lake"]), "part")) == [2, 2, 1, None]
+    assert {node["declarations"] for node in api.json("/api/v1/tree?path=lake$s")["nodes"]} == {None}
 
 
 @pytest.mark.parametrize("more", ["view=merged", "as_of=now", "depth=2", "path="])

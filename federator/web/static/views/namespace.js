@@ -9,7 +9,7 @@ import {heading} from "./heading.js";
 import {crawlButton} from "./sources.js";
 
 /* Each column with its class and its order in the API. @type {[string, string, string?][]} */
-const COLUMNS = [["Name", "name"], ["State", "", "state"], ["Tables", "n"], ["Rows", "n", "rows"], ["Size", "n", "size"], ["Last write", "nw", "written"], ["Location", "name wide"]];
+const COLUMNS = [["Name", "name"], ["State", "", "state"], ["Tables", "n"], ["Rows", "n", "rows"], ["Size", "n", "size"], ["Declarations", "n"], ["Last write", "nw", "written"], ["Location", "name wide"]];
 const SHAPES = {namespace: "namespace", source: "source"};
 const AT_ONCE = 50;
 
@@ -23,7 +23,7 @@ function cellsOf(node, clashes) {
     clashes.has(node.id) ? make("span", {class: "tag warn", title: "Another name here differs only in case", text: "name clash"}) : null];
   return [make("span", {}, icon(SHAPES[node.kind] ?? "table"), make("a", {href: address}, name(node.name)), odd),
     holds ? (node.coverage ? state(node.coverage, {text: node.coverage === "complete" ? "listed" : undefined}) : state("never", {text: "not known"})) : state(node.verified ?? "unverified"),
-    node.tables === null ? null : upTo(node.tables), stored && stored.rows !== null ? count(stored.rows) : null, size(stored?.size), stored?.written_at ? ago(stored.written_at) : null,
+    node.tables === null ? null : upTo(node.tables), stored && stored.rows !== null ? count(stored.rows) : null, size(stored?.size), node.declarations === null ? null : count(node.declarations), stored?.written_at ? ago(stored.written_at) : null,
     node.location || node.message ? make("div", {}, node.location ? name(node.location, {mono: true}) : null, node.message ? make("small", {class: "lacking", text: node.message}) : null) : null];
 }
 
