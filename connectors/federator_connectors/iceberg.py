@@ -27,7 +27,9 @@ Lance table's location. Where the Lance Iceberg spec is silent, or the real serv
 - Before and after each deregistration, the table's location is listed with ``storage.*``, which takes a second or more for an object
   store. If the data was deleted, this is an error (18).
 - A warehouse without a ``prefix`` in ``/v1/config`` has URLs without one, as in Iceberg's specification; the Lance spec would use the
-  warehouse's name, which the real server does not accept. An ``overrides`` value takes precedence. The ``uri`` there is ignored.
+  warehouse's name, which the real server does not accept. An ``overrides`` value takes precedence. The ``uri`` there is used only if
+  the endpoint is below it, as for a branch of Nessie.
+- Listings may omit what the source's principal may not see (``listing_filtered``), as those of Nessie with authorization do.
 - A table without a location goes below its namespace's location, which the real server gives every namespace; the Lance spec has
   ``{root}/{warehouse}/{namespace}/{table}``. Here that is the default of a namespace without a location, with ``.lance`` at its end.
 - The levels of a namespace are joined with ``%1F``, or with the server's ``namespace-separator``. Names of namespaces have no periods:
@@ -83,6 +85,7 @@ class IcebergConnector(Connector[IcebergSettings]):
         creates_namespaces_at=frozenset(range(2, _MAX_DEPTH + 1)),
         alters_namespaces_at=frozenset(range(2, _MAX_DEPTH + 1)),
         cascade=False,
+        listing_filtered=True,
     )
 
     def open(self, source: str, settings: IcebergSettings) -> IcebergCatalog:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from federator.connector import (
     Internal,
@@ -50,9 +50,10 @@ _PREFIX = re.compile(r"[^\x00-\x20?#\\\x7f]+")
 class Warehouse:
     """A warehouse as ``/v1/config`` describes it.
 
-    ``prefix`` is the part of its URLs, if it has one. ``separator`` stands between the levels of its namespaces.
+    Its URLs begin with ``path``, ``/v1`` and, if it has one, its ``prefix``. ``separator`` stands between the levels of its namespaces.
     """
 
+    path: str
     prefix: str | None
     separator: str
     has_views: bool
@@ -80,9 +81,12 @@ class IcebergClient(NamespaceClient):
 
     def __init__(self, source: str, settings: IcebergSettings) -> None:
         connect_timeout, read_timeout = settings.timeouts
+        address = urlsplit(settings.endpoint)
+        # Without the path, because the configuration of a branch of Nessie has another one than everything else.
+        self._origin, self._path = f"{address.scheme}://{address.netloc}", address.path.rstrip("/")
         http = HttpClient(
             source,
-            settings.endpoint,
+            self._origin,
             error_of=error_for_response,
             authentication=build_authentication(source, settings),
             limits=settings.limits,
@@ -99,8 +103,8 @@ class IcebergClient(NamespaceClient):
     def read_warehouse(self, name: str) -> Warehouse:
         """Read the configuration of a warehouse. Raise NamespaceNotFound."""
         response = self._http.send(
-            "GET", "/v1/config", params={"warehouse": self._join(name)}, about=f"reading the warehouse {path_key((name,))}",
-            error_of=error_for_config,
+            "GET", f"{self._path}/v1/config", params={"warehouse": self._join(name)},
+            about=f"reading the warehouse {path_key((name,))}", error_of=error_for_config,
         )  # fmt: skip
         fields = response.require_shape(_CONFIG)
         values = {**fields["defaults"], **fields["overrides"]}
@@ -110,10 +114,21 @@ class IcebergClient(NamespaceClient):
         is_nessie = values.get("nessie.is-nessie-catalog") == "true"
         # By Iceberg's specification, a server that lists no endpoints can rename tables and has no views; Nessie has them.
         endpoints = fields.get("endpoints") or (_RENAME, *([_LOAD_VIEW] if is_nessie else []))
+        path, has_views, can_rename = self._find_path(values.get("uri")), _LOAD_VIEW in endpoints, _RENAME in endpoints
         warehouse = self._warehouses[name] = Warehouse(
-            prefix and prefix.strip("/"), unquote(separator), _LOAD_VIEW in endpoints, _RENAME in endpoints, is_nessie
+            path, prefix and prefix.strip("/"), unquote(separator), has_views, can_rename, is_nessie
         )
         return warehouse
+
+    def _find_path(self, uri: object) -> str:
+        """Return the path before ``/v1``. ``uri`` is the one that the configuration names.
+
+        It is used if the endpoint is below it, as for a branch of Nessie. Any other one may lead the credentials to somebody else.
+        """
+        address = urlsplit(uri if isinstance(uri, str) else "")
+        path = address.path.rstrip("/")
+        is_above = f"{address.scheme}://{address.netloc}" == self._origin and self._path.startswith(f"{path}/")
+        return path if is_above else self._path
 
     def is_nessie(self, warehouse: str) -> bool:
         """Return whether a warehouse is on Nessie, which differs from Iceberg's specification. Raise NamespaceNotFound."""
@@ -193,8 +208,8 @@ class IcebergClient(NamespaceClient):
             self.get_namespace(namespace)
 
     def _base(self, catalog: str) -> str:
-        prefix = self._warehouse(catalog).prefix
-        return f"/v1/{prefix}" if prefix else "/v1"
+        warehouse = self._warehouse(catalog)
+        return f"{warehouse.path}/v1/{warehouse.prefix}" if warehouse.prefix else f"{warehouse.path}/v1"
 
     def _separator(self, catalog: str) -> str:
         return self._warehouse(catalog).separator

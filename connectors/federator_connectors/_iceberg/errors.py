@@ -5,12 +5,15 @@ Polaris answers in the same format, with the Java exception in ``error.type``: o
 
 from __future__ import annotations
 
+import re
+
 from federator.connector import (
     CatalogError,
     ConcurrentModification,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
+    PermissionDenied,
     TableNotFound,
     Unauthenticated,
 )
@@ -19,6 +22,8 @@ from federator_connectors._polaris import errors as polaris
 
 #: Nessie's conflicts have no type: what their messages contain. Any other one is that of a commit.
 _UNTYPED_CONFLICTS = {"already exists": NamespaceAlreadyExists, "is not empty": NamespaceNotEmpty}
+#: Nessie has 500 for what its rules of authorization deny.
+_NESSIE_DENIED = re.compile(r"'[A-Z_]+' is not allowed for role ")
 
 
 def error_for_response(response: HttpResponse) -> CatalogError:
@@ -32,6 +37,8 @@ def error_for_response(response: HttpResponse) -> CatalogError:
     if response.status == 409 and fields.get("type") == "" and (message := str(fields.get("message", ""))):
         kinds = (kind for text, kind in _UNTYPED_CONFLICTS.items() if text in message)
         return build_error(next(kinds, ConcurrentModification), response, message)
+    if response.status == 500 and _NESSIE_DENIED.match(message := str(fields.get("message", ""))):
+        return build_error(PermissionDenied, response, message)
     return polaris.error_for_response(response)
 
 
