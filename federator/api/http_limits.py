@@ -41,7 +41,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     A request without exactly one Host header is answered with 400, except one of HTTP/1.0 without any. The host of an absolute target
     replaces that of the header.
 
-    A head that is too large is answered with 431. A connection whose head is not complete in time is closed. If there are too many
+    A head that is too large is answered with 431, and so are trailers and extensions of chunks. Trailers are ignored. A connection whose head is not complete in time is closed. If there are too many
     connections, one of the most numerous kind is closed, so that clients that send complete requests and read are served while others
     only hold connections open: the one that has waited longest for the end of its head, or whose client has not read for the longest
     time, or whose body has taken longest. If there is none of them, the new connection is answered with 503.
@@ -69,6 +69,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        #: bytes of the present head, or of a body since its content was received: extensions of chunks, or trailers
         self._head_bytes = 0
         self._is_reading_head = True
         self._is_reading_body = False
@@ -111,14 +112,19 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return
         if self._is_reading_head:
             self._start_head_timer()
-            self._head_bytes += len(data)
+        self._head_bytes += len(data)
         super().data_received(data)
-        # The flags are read again, because the parser may have completed the head with this data.
-        if self._is_reading_head and self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse("431 Request Header Fields Too Large")
+        # The counter is read again, because the parser may have completed the head with this data.
+        if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse_head()
         # The timer starts only here: a body that has arrived completely with its head needs none.
         if self._is_reading_body and self not in self._unfinished_bodies and not self.transport.is_closing():
             self._start_body_timer()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # The parser reports trailers like headers, and the request has begun.
+        if self._is_reading_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         _stop_timer(self._waiting_for_head, self)
@@ -126,7 +132,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._is_reading_body = True
         hosts = sum(name == b"host" for name, _ in self.headers)
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
-            self._refuse("431 Request Header Fields Too Large")
+            self._refuse_head()
         elif hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
             # RFC 9112, 3.2: proxies and this service could act on different ones.
             path = self.url.partition(b"?")[0].decode("ascii", "replace")
@@ -148,6 +154,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         if not (self.transport.is_closing() or self._is_pipeline_full):
             super().on_body(body)
+            self._head_bytes = 0
             self._body_bytes += len(body)
             self._was_reading_paused |= self.flow.read_paused
 
@@ -234,6 +241,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
         self.transport.write(b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, title.encode(), head, bytes(response.body)))
         self.transport.close()
+
+    def _refuse_head(self) -> None:
+        if self._is_reading_body and self.cycle is not None and self.cycle.response_started:
+            self.transport.abort()
+        else:
+            self._refuse("431 Request Header Fields Too Large")
 
     def _refuse(self, status: str) -> None:
         """Send an empty response with a status line such as ``503 Service Unavailable``, and close the connection."""

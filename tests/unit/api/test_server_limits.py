@@ -35,6 +35,7 @@ from tests.unit.api.service_process import Process
 MIB = 1024 * 1024
 HALF_SENT = MAX_CONNECTIONS + 400
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @contextmanager
@@ -76,6 +77,8 @@ def test_heads_without_end_are_refused_and_take_no_memory(start: Callable[..., P
         (HEAD + b"X-Large: ", 150 * MIB),
         (HEAD, 150 * MIB),
         (HEAD + b"a: b\r\n" * 5000, 150 * MIB),
+        (CHUNKED + b"1;extension=", 60 * MIB),
+        (CHUNKED + b"1\r\nx\r\n0\r\nX-Trailer: ", 60 * MIB),
     ):
         assert max(send_in_all(process, start_of_head, size)) < 60 * MIB
         assert httpx.get(f"{process.url()}/healthz").status_code == 200
@@ -112,6 +115,12 @@ def test_bodies_and_further_requests_are_not_counted_as_heads(start: Callable[..
             while b"\r\n\r\n" not in response or not response.endswith(b"}"):
                 response += connection.recv(65_536)
             assert response.startswith(b"HTTP/1.1 400 ")
+        # A trailer is no header of the request.
+        connection.sendall(CHUNKED + b"2\r\n{}\r\n0\r\nExpect: 100-continue\r\nHost: elsewhere\r\n\r\n" + HEAD + b"\r\n")
+        response = b""
+        while b"HTTP/1.1 200 " not in response:
+            response += connection.recv(65_536)
+        assert (response.count(b"HTTP/1.1 "), response[:13]) == (2, b"HTTP/1.1 400 ")
 
 
 def test_half_sent_requests_neither_stop_others_nor_stay(start: Callable[..., Process]) -> None:
