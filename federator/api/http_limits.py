@@ -41,10 +41,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     A request without exactly one Host header is answered with 400, except one of HTTP/1.0 without any. The host of an absolute target
     replaces that of the header.
 
-    A head that is too large is answered with 431, and so are trailers and extensions of chunks. Trailers are ignored. A connection whose head is not complete in time is closed. If there are too many
-    connections, one of the most numerous kind is closed, so that clients that send complete requests and read are served while others
-    only hold connections open: the one that has waited longest for the end of its head, or whose client has not read for the longest
-    time, or whose body has taken longest. If there is none of them, the new connection is answered with 503.
+    A head that is too large is answered with 431, and so are trailers and extensions of chunks. Trailers are ignored. A connection
+    whose head is not complete in time is closed. If there are too many connections, one of the most numerous kind is closed, so that
+    clients that send complete requests and read are served while others only hold connections open: the one that has waited longest
+    for the end of its head, or whose client has not read for the longest time, or whose body has taken longest. If there is none of
+    them, the new connection is answered with 503.
 
     A body must end, or progress by ``body_progress`` bytes, in each period of ``body_seconds``. Otherwise the request is answered with
     408, or the connection is closed if its response has begun. Time in which the service itself does not read does not count.

@@ -27,6 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from federator import logs
 from federator.connector import StateError
+from federator.runtime.private_files import make_private
 from federator.store import tables as t
 from federator.store.engine import Index
 
@@ -181,7 +182,10 @@ def _holder_name() -> str:
 
 @contextmanager
 def _hold_file_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
-    with _lock_path(index, name).open("a") as file:
+    path = _lock_path(index, name)
+    # Other users could lock a file that they may read, and so hold the lease.
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        make_private(path)
         _flock(file, index, name, wait)
         holder = _holder_name()
         with index.write() as connection:

@@ -137,6 +137,19 @@ class TestLeases:
         with acquire_lease(index, "source:x") as second:
             assert second.token == first.token + 1
 
+    def test_other_users_of_the_machine_cannot_hold_them(self, tmp_path: Path) -> None:
+        """Whoever may read a file may lock it."""
+        index = open_index("sqlite:///federator.db", base=tmp_path)
+        migrations.upgrade_schema(index)
+        of_earlier_version = tmp_path / "federator.db.source_x.lock"
+        of_earlier_version.touch(0o644)
+        with acquire_lease(index, "source:x"), acquire_lease(index, "source:y"):
+            pass
+        assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("*.lock")} == {
+            "federator.db.source_x.lock": 0o600, "federator.db.source_y.lock": 0o600,
+        }  # fmt: skip
+        index.close()
+
     def test_of_another_process_are_seen(self, index: Index) -> None:
         with another(index, "print('held', flush=True); time.sleep(60)") as process:
             assert read_line(process) == "held"
