@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qs
 
@@ -57,12 +56,12 @@ class Issuer:
         return 200, {"issuer": self.url, **urls}
 
 
-@contextmanager
-def run_issuer() -> Iterator[Issuer]:
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
     class Handler(KeepAliveHandler):
         def do_any(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode())
-            status, content = issuer.answer(self.path.partition("?")[0], form)
+            status, content = made.answer(self.path.partition("?")[0], form)
             data = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -73,16 +72,10 @@ def run_issuer() -> Iterator[Issuer]:
         do_GET = do_POST = do_any
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        issuer = Issuer(server.server_port)
+        made = Issuer(server.server_port)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield issuer
+        yield made
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with run_issuer() as issuer:
-        yield issuer
 
 
 @pytest.fixture(scope="module")
