@@ -194,7 +194,13 @@ def _hold_file_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
 
 
 def _lock_path(index: Index, name: str) -> Path:
-    return Path(f"{index.file}.{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.lock")
+    file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.lock"
+    if not name.startswith(TABLE_PREFIX):
+        return Path(f"{index.file}.{file}")
+    # A run of many tables makes hundreds of files, so they are not beside the index.
+    directory = Path(f"{index.file}.tables")
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory / file
 
 
 def _flock(file: IO[str], index: Index, name: str, wait: float) -> None:

@@ -143,10 +143,11 @@ class TestLeases:
         migrations.upgrade_schema(index)
         of_earlier_version = tmp_path / "federator.db.source_x.lock"
         of_earlier_version.touch(0o644)
-        with acquire_lease(index, "source:x"), acquire_lease(index, "source:y"):
+        with acquire_lease(index, "source:x"), acquire_lease(index, "source:y"), acquire_lease(index, "table:1"):
             pass
-        assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("*.lock")} == {
-            "federator.db.source_x.lock": 0o600, "federator.db.source_y.lock": 0o600,
+        paths = [*tmp_path.glob("*.lock"), *tmp_path.glob("federator.db.tables/*")]
+        assert {path.name: path.stat().st_mode & 0o777 for path in paths} == {
+            "federator.db.source_x.lock": 0o600, "federator.db.source_y.lock": 0o600, "table_1.lock": 0o600,
         }  # fmt: skip
         index.close()
 
