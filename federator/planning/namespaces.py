@@ -106,7 +106,7 @@ def _refusal_reason(context: MirrorContext, evidence: CrawlEvidence, namespace: 
     if context.rule.delete == "never":
         return Reason.DELETE_NEVER, "it is empty, and delete = never"
     detail = None if context.drops_confirmed else drop_refusal(context.target)
-    return None if detail is None else (Reason.DROP_CASCADES, detail)
+    return None if detail is None else (Reason.DROP_CASCADES, f"{detail}: federator mirror prune {context.rule.name}")
 
 
 def drop_refusal(target: Capabilities) -> str | None:

@@ -202,9 +202,9 @@ class _OriginMatcher:
         assert marker is not None, "only objects with the mirror's marker are matched"
         origin_path = self._origin_path(record, marker)
         if origin_path is None:
-            return UnrecoverableObject(
-                record.key, f"its ownership marker names the origin {marker.origin}, but the mirror's origin is {rule.origin}"
-            )
+            named = f"its ownership marker names the origin {marker.origin}, but the mirror's origin is {rule.origin}"
+            no_copy = f"no table of {rule.origin} is a copy of {marker.origin} and maps to this name"
+            return UnrecoverableObject(record.key, no_copy if marker.via else named)
         entry = OwnedObject(
             mirror=rule.name, origin_source=rule.origin, origin_path=origin_path, target_source=rule.target, target_path=record.key,
             is_table=int(isinstance(record, TableRecord)), op_id=marker.op_id, native_id=record.native_id, location=record.location,
