@@ -13,7 +13,7 @@ from federator.cli.merged_tree import TreeView, print_merged_tree
 from federator.cli.printer import Printer
 from federator.cli.table_output import print_table, print_table_at
 from federator.cli.terminal import Column
-from federator.connector.errors import CatalogError, InvalidInput
+from federator.connector.errors import CatalogError, InvalidInput, split_hint
 
 if TYPE_CHECKING:
     from federator.model import Path
@@ -92,7 +92,7 @@ def ls(
             Column("note", wide=True),
         ]
         cli.out.table(
-            columns, [(_display_name(n), n.kind.replace("_", " "), _display_state(n), n.location, n.message) for n in nodes]
+            columns, [(_display_name(n), n.kind.replace("_", " "), _display_state(n), n.location, _one_line(n.message)) for n in nodes]
         )
     else:
         for node in nodes:
@@ -246,7 +246,7 @@ def _node_details(node: TreeNode) -> tuple[str, str, str]:
     kind = f"  ({node.kind.replace('_', ' ')})" if is_table and node.kind != "table" else ""
     state = _display_state(node)
     shown = f"[{state.replace('_', ' ')}]" if state not in ("", "ok", "complete", "carried", "valid") else ""
-    message = f"({node.message})" if node.message else ""
+    message = f"({_one_line(node.message)})" if node.message else ""
     return node.name + kind, (node.location or "") if is_table else "", "  ".join(part for part in (shown, message) if part)
 
 
@@ -274,6 +274,11 @@ def _show_table_at(cli: Cli, index: Index, node: Path, snapshot: Snapshot) -> No
         print_table_at(cli.out, view)
 
 
+def _one_line(message: str | None) -> str:
+    """Return the text of an error with its hint behind it."""
+    return "; ".join(part for part in split_hint(message or "") if part)
+
+
 def _show_source(cli: Cli, index: Index, node: Path) -> None:
     from federator.cli.printer import format_time
     from federator.views import tree as views
@@ -288,7 +293,7 @@ def _show_source(cli: Cli, index: Index, node: Path) -> None:
         ("source", view.name), ("impl", view.impl), ("state", view.state), ("revision", view.revision),
         ("namespaces", view.namespaces), ("tables", view.tables), ("not read completely", view.failed_namespaces),
         ("carried", view.carried), ("crawled", format_time(view.crawled_at)), ("last full crawl", format_time(view.full_at)),
-        ("changed", format_time(view.published_at)), *([("note", view.message)] if view.message else ()),
+        ("changed", format_time(view.published_at)), *([("note", _one_line(view.message))] if view.message else ()),
     ])  # fmt: skip
 
 

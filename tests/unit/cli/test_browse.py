@@ -8,7 +8,9 @@ from contextlib import closing
 
 import pytest
 
+from federator.connector import ConfigError
 from federator.model import NamespaceRecord, TableRecord
+from federator.store import tables as t
 from tests.unit.cli.conftest import CONFIG, COPY, ODD, Fill, Shell, sample
 
 
@@ -46,6 +48,16 @@ def test_names_print_as_they_are_and_steer_nothing(filled: Shell, command: list[
     for name in ("[red]x[/red]", ":smile:", "🦆", "a.b c", "\\x1b[31mred", "two\\nlines", "l" * 500):
         assert name in printed
     assert "\x1b" not in printed
+
+
+@pytest.mark.parametrize("command", [["tree"], ["ls", "-l"], ["show", "copy"]])
+def test_an_error_with_a_hint_is_one_line(filled: Shell, command: list[str]) -> None:
+    error = ConfigError("/copy: the directory does not exist", hint="create or mount it")
+    with closing(filled.index()) as index, index.write() as connection:
+        connection.execute(t.source.update().where(t.source.c.name == "copy").values(state="failed", message=str(error)))
+    printed = filled.run(*command).stdout
+    assert "/copy: the directory does not exist; create or mount it" in printed
+    assert "\\n" not in printed.replace("two\\nlines", "")
 
 
 def test_tree_merged_is_one_tree_over_all_sources(filled: Shell) -> None:
