@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -52,8 +52,24 @@ def fetch_document(settings: OidcSettings) -> dict[str, Any]:
     url = settings.issuer.rstrip("/") + _DISCOVERY
     document = fetch_json(Request(url), settings.timeout)  # noqa: S310  # the issuer is https, or on loopback
     if document.get("issuer") != settings.issuer:
-        raise ValueError(f"the document at {url} is not of the issuer {settings.issuer}")
+        raise ValueError(f"the document at {url} is of the issuer {document.get('issuer')!r}, not of {settings.issuer!r}")
     return document
+
+
+def count_keys(settings: OidcSettings) -> int:
+    """Return the number of keys that the provider publishes. Raise ServiceUnavailable with the reason if they cannot be read."""
+    url = settings.jwks_url or settings.issuer
+    try:
+        if settings.jwks_url is None or settings.sign_in is not None:
+            document = fetch_document(settings)
+            url = settings.jwks_url or check_web_url(str(document.get("jwks_uri")))
+        return len(fetch_json(Request(url), settings.timeout)["keys"])  # noqa: S310  # https, or on loopback
+    except PROVIDER_ERRORS as error:
+        reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+        raise ServiceUnavailable(
+            f"{url}: the identity provider cannot be used: {reason}",
+            hint="check [serve.oidc] issuer, exactly as in its claim iss",
+        ) from None
 
 
 class IdentityProvider:

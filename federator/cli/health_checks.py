@@ -65,7 +65,7 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
     yield from _check_identities(cli)
     yield from _check_sources(cli, progress)
     yield from _check_vending(settings)
-    yield from _check_sign_in(settings)
+    yield from _check_identity_provider(settings)
     if spark:
         yield from _check_spark(settings, progress)
 
@@ -256,10 +256,20 @@ def _check_vending(settings: Settings) -> Iterator[Check]:
         yield Check(name, WARN if hint else OK, message, hint, time.monotonic() - started_at, source.name)
 
 
-def _check_sign_in(settings: Settings) -> Iterator[Check]:
-    """Yield a warning if the id tokens of the sign-in are tokens of the API, too."""
+def _check_identity_provider(settings: Settings) -> Iterator[Check]:
+    """Yield a check of the provider's keys, and a warning if the id tokens of the sign-in are tokens of the API, too."""
+    from federator.api.identity_provider import count_keys
+
     oidc = settings.serve.oidc
-    if oidc is not None and oidc.sign_in is not None and oidc.audience == oidc.sign_in.client_id:
+    if oidc is None:
+        return
+    started_at = time.monotonic()
+    try:
+        keys = count_keys(oidc)
+        yield Check("identity provider", OK, f"{oidc.issuer}: {keys} keys", None, time.monotonic() - started_at)
+    except FederatorError as error:
+        yield Check("identity provider", FAIL, error.message, error.hint, time.monotonic() - started_at)
+    if oidc.sign_in is not None and oidc.audience == oidc.sign_in.client_id:
         message = (
             "[serve.oidc] audience is the client_id of the sign-in: the API also accepts id tokens, which are not made for it"
         )

@@ -15,6 +15,7 @@ from federator.cli.command_modules import COMMANDS, LazyCommands, build_commands
 from federator.cli.context import CommandGroup
 from federator.connector import StateError
 from federator.store import runs
+from tests.fixtures.identity_provider import run_provider
 from tests.stubs.unity import UnityStub
 from tests.unit.cli.conftest import Shell
 
@@ -178,14 +179,25 @@ def test_doctor_warns_of_a_value_that_is_hardly_meant(shell: Shell, unity_stub: 
         assert ("unity.read_timeout_ms" in str(checks["source uc"]["hint"])) == (state == "warn")
 
 
-def test_doctor_warns_if_id_tokens_are_tokens_of_the_api(shell: Shell) -> None:
-    file = shell.folder / "federator.toml"
-    oidc = '[serve.oidc]\nissuer = "https://idp.corp"\naudience = "{}"\n[serve.oidc.sign_in]\nclient_id = "page"\n'
-    uri = 'redirect_uri = "https://federator.corp/auth/callback"\n'
-    for audience, state in (("page", "warn"), ("api", None)):
-        file.write_text(oidc.format(audience) + uri)
-        checks = {check["name"]: check for check in json.loads(shell.run("doctor", "--output", "json").stdout)["checks"]}
-        assert checks.get("sign-in", {}).get("state") == state
+def test_doctor_asks_the_identity_provider_and_warns_if_id_tokens_are_tokens_of_the_api(shell: Shell) -> None:
+    with run_provider() as provider:
+        oidc = f'[serve.oidc]\nissuer = "{provider.url}{{}}"\naudience = "{{}}"\n[serve.oidc.sign_in]\nclient_id = "page"\n'
+        uri = 'redirect_uri = "https://federator.corp/auth/callback"\n'
+
+        def check(issuer_end: str, audience: str) -> dict[str, dict[str, str]]:
+            (shell.folder / "federator.toml").write_text(oidc.format(issuer_end, audience) + uri)
+            return {check["name"]: check for check in json.loads(shell.run("doctor", "--output", "json").stdout)["checks"]}
+
+        for audience, state in (("page", "warn"), ("api", None)):
+            checks = check("", audience)
+            assert checks.get("sign-in", {}).get("state") == state
+            assert checks["identity provider"]["message"] == f"{provider.url}: 1 keys"
+        for end, reason in (("/", f"is of the issuer '{provider.url}', not of '{provider.url}/'"), ("/else", "HTTP Error 404")):
+            wrong = check(end, "api")["identity provider"]
+            assert (wrong["state"], reason in wrong["message"]) == ("fail", True), wrong
+            assert "issuer" in wrong["hint"]
+    gone = check("", "api")["identity provider"]
+    assert (gone["state"], "Connection refused" in gone["message"]) == ("fail", True)
 
 
 def test_doctor_names_sources_whose_tables_are_opened_anonymously(shell: Shell) -> None:
