@@ -21,17 +21,23 @@ from tests.fixtures.maven import jars
 from tests.interop import catalog_clients, conformance, iceberg_engine, minio_vending, servers, vending
 from tests.interop.confinement import confine, is_confined
 from tests.interop.differences import DIFFERENCES
-from tests.interop.environments import python_of
+from tests.interop.environments import ROOT, python_of
 from tests.interop.rest_clients import CLIENTS, ClientEnded, Outcome, run_client
 
-IMPLS, CONFORMANCE, VENDING, PYICEBERG, NESSIE = "impls", "conformance", "vending", "pyiceberg", "nessie"
+IMPLS, CONFORMANCE, VENDING, PYICEBERG = "impls", "conformance", "vending", "pyiceberg"
+NESSIE, KEYCLOAK = "nessie", "keycloak"
+#: what runs as tests: its title, and its file
+_TESTS = {
+    NESSIE: ("The contract suite on Nessie", "nessie_contract.py"),
+    KEYCLOAK: ("Sign-in through Keycloak", "keycloak_sign_in.py"),
+}
 #: the catalogs of the clients of the REST protocol and those of ``IMPLS``
 CATALOGS = (*dict.fromkeys([*servers.CATALOGS, *catalog_clients.CATALOGS]),)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__.splitlines()[0])
-    runs = [IMPLS, CONFORMANCE, VENDING, PYICEBERG, NESSIE, minio_vending.MINIO, *CLIENTS]
+    runs = [IMPLS, CONFORMANCE, VENDING, PYICEBERG, *_TESTS, minio_vending.MINIO, *CLIENTS]
     parser.add_argument("--clients", nargs="+", choices=runs, default=runs)
     parser.add_argument("--catalogs", nargs="+", choices=CATALOGS, default=[*CATALOGS])
     chosen = parser.parse_args(arguments)
@@ -48,8 +54,7 @@ def main(arguments: list[str]) -> int:
             failed += _print_steps(f"{CLIENTS[client].title}, with vended credentials", vending.run_vending(client))
     if PYICEBERG in chosen.clients:
         failed += _print_steps(iceberg_engine.TITLE, iceberg_engine.run_pyiceberg())
-    if NESSIE in chosen.clients:
-        failed += _run_nessie()
+    failed += sum(_run_tests(*_TESTS[name]) for name in _TESTS if name in chosen.clients)
     if minio_vending.MINIO in chosen.clients:
         failed += _print_steps(minio_vending.TITLE, minio_vending.run_minio())
     rest_clients = [name for name in chosen.clients if name in CLIENTS]
@@ -76,6 +81,8 @@ def _install(clients: Sequence[str], catalogs: Sequence[str]) -> None:
                 CLIENTS[client].prepare()
         elif name == minio_vending.MINIO:
             minio_vending.prepare()
+        elif name == KEYCLOAK:
+            subprocess.run([ROOT / ".ci" / "keycloak"], check=True, stdout=subprocess.DEVNULL)
         elif name != NESSIE:
             CLIENTS[name].prepare()
 
@@ -102,10 +109,10 @@ def _print_conformance(names: Sequence[str]) -> int:
     return failed
 
 
-def _run_nessie() -> int:
-    print("\n# The contract suite on Nessie\n", flush=True)
-    tests = ["tests/interop/nessie_contract.py"]
-    return int(subprocess.run([sys.executable, "-m", "pytest", "-q", *tests], env={**os.environ, "CI": "1"}).returncode != 0)
+def _run_tests(title: str, file: str) -> int:
+    print(f"\n# {title}\n", flush=True)
+    command = [sys.executable, "-m", "pytest", "-q", f"tests/interop/{file}"]
+    return int(subprocess.run(command, env={**os.environ, "CI": "1"}).returncode != 0)
 
 
 def _print_steps(title: str, outcomes: Iterator[tuple[str, str]]) -> int:
