@@ -87,8 +87,10 @@ class Explanation:
     freshness: Freshness
 
 
-def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING) -> Explanation:
-    """Explain ``source$path`` from the index alone.
+def explain_object(
+    settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING, principal: str = ""
+) -> Explanation:
+    """Explain ``source$path`` from the index alone. ``principal`` is the name of who asks.
 
     Mirrors are included if the scopes cover both of their sources, ledger entries if the scopes cover origin and target. Raise
     InvalidInput for a path without an object, NamespaceNotFound for an unknown source, TableNotFound for an object outside the scopes.
@@ -117,7 +119,7 @@ def explain_object(settings: Settings, index: Index, node: Path, scopes: Scopes 
         origins = [name for name, rule in rules.items() if rule.origin == source]
         writes = object_history.list_writes(connection, source, key, origins, mirrors=None if scopes.covers_all else rules)
         entries = [row for row in ledger.list_entries_of_object(connection, source, key) if _covers_both_ends(row, scopes)]
-        parts = list(_mirror_roles(connection, rules, source, path, entries, exists=current_record is not None))
+        parts = list(_mirror_roles(connection, rules, source, path, entries, principal, exists=current_record is not None))
         states = (
             verification_history.list_states_of(connection, source, current_record.canonical)
             if current_record and current_record.canonical
@@ -191,6 +193,7 @@ def _mirror_roles(
     source: str,
     path: Path,
     entries: Sequence[OwnedObject],
+    principal: str,
     *,
     exists: bool,
 ) -> Iterator[MirrorRole]:
@@ -199,17 +202,18 @@ def _mirror_roles(
         sides: tuple[tuple[Role, str], ...] = (("origin", rule.origin), ("target", rule.target))
         for role in [role for role, side in sides if side == source]:
             own = [entry for entry in entries if entry.mirror == name and _end(entry, role) == (source, key)]
-            part = _mirror_role(connection, rule, role, path, own, exists=exists)
+            part = _mirror_role(connection, rule, role, path, own, principal, exists=exists)
             if part is not None:
                 yield part
 
 
 def _mirror_role(
-    connection: Connection, rule: MirrorRule, role: Role, path: Path, entries: Sequence[OwnedObject], *, exists: bool
-) -> MirrorRole | None:
+    connection: Connection, rule: MirrorRule, role: Role, path: Path, entries: Sequence[OwnedObject], principal: str, *,
+    exists: bool,
+) -> MirrorRole | None:  # fmt: skip
     key = path_key(path)
     other: Role = "target" if role == "origin" else "origin"
-    newest = find_object_decision(connection, rule.name, role, key)
+    newest = find_object_decision(connection, rule.name, role, key, principal)
     decision = newest.decision if newest else None
     if not entries and decision is None and (role == "target" or not exists):
         return None

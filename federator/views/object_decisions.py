@@ -47,7 +47,7 @@ class ObjectDecision:
     has_holds: bool = False
 
 
-def find_object_decision(connection: Connection, mirror: str, role: Role, key: str) -> ObjectDecision | None:
+def find_object_decision(connection: Connection, mirror: str, role: Role, key: str, principal: str) -> ObjectDecision | None:
     """Return the newest plan of a mirror, with its decision about the object that has this role and path key. None without a plan.
 
     Raise ServiceUnavailable if a large plan cannot be read in time.
@@ -57,7 +57,7 @@ def find_object_decision(connection: Connection, mirror: str, role: Role, key: s
         return None
     if newest.size == 0:
         return ObjectDecision(newest.record)
-    with bounding_memory(newest.size) as is_large:
+    with bounding_memory(newest.size, principal) as is_large:
         read_decision = _read_in_process if is_large else _read_decision
         read = read_decision(connection, newest.record.digest, role, key)
     change, refusal, waiting, outcome = read["change"], read["refusal"], read["waiting"], read["outcome"]

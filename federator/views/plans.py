@@ -12,9 +12,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from pydantic import Field
 from sqlalchemy import Connection, select
@@ -38,6 +39,8 @@ _BATCH_ROWS = 50
 #: characters of a plan that takes so much memory that one is read at a time, by a process of its own: 50,000 changes take 240 MiB
 LARGE_PLAN = 4_000_000
 _large_plan = threading.Lock()
+# By principal: one with many requests waits for itself.
+_large_plan_of: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 
 Record = TypeVar("Record", bound=PlanRecord)
 Counted = dict[str, int]
@@ -106,11 +109,16 @@ class VisiblePlan:
 
 
 @contextmanager
-def bounding_memory(size: int) -> Iterator[bool]:
-    """Yield whether a plan of a number of characters is read by a process of its own: by one thread at a time, in the block."""
-    is_large = size > LARGE_PLAN
-    with _large_plan if is_large else nullcontext():
-        yield is_large
+def bounding_memory(size: int, principal: str) -> Iterator[bool]:
+    """Yield whether a plan of a number of characters is read by a process of its own: by one thread at a time, in the block.
+
+    Another principal (a name) waits for one of a principal's plans, not for all of them.
+    """
+    if size <= LARGE_PLAN:
+        yield False
+        return
+    with _large_plan_of.setdefault(principal, threading.Lock()), _large_plan:
+        yield True
 
 
 def list_visible_plans(

@@ -19,7 +19,7 @@ def get_question(
     request: Request, index: IndexDep, visibility: VisibilityDep, digest: str
 ) -> Response | ApprovalQuestion:  # fmt: skip
     """Return the question, which has few changes of a plan."""
-    with bounding_memory(measure_plan(index, visibility, digest)) as is_large:
+    with bounding_memory(measure_plan(index, visibility, digest), visibility.name) as is_large:
         if is_large:
             return large_question_response(request, index, visibility, digest)
         with index.read() as connection:

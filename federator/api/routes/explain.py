@@ -28,4 +28,4 @@ def get_explanation(
 ) -> Response:
     """Evidence, roles in mirrors, history and the next planned action of an object, also of an absent one."""
     node = parse_path_key(require_storable(id, "id"))
-    return etag_response(request, explain_object(settings, index, node, principal.scopes))
+    return etag_response(request, explain_object(settings, index, node, principal.scopes, principal.name))

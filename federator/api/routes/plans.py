@@ -106,7 +106,7 @@ def get_plan(
 ) -> Response:  # fmt: skip
     """A plan with all changes, refusals and guards. If the principal's scopes do not cover both sources of the mirror, it has only
     the changes and refusals with visible origin and target, without guards and details."""
-    with bounding_memory(measure_plan(index, visibility, digest, max_size)) as is_large:
+    with bounding_memory(measure_plan(index, visibility, digest, max_size), visibility.name) as is_large:
         if is_large:
             return large_plan_response(request, index, settings, visibility, digest)
         with index.read() as connection:
@@ -167,7 +167,7 @@ def request_apply(
     hold."""
     principal.require(Role.OPERATOR)
     match = require_if_match(if_match, digest)
-    with bounding_memory(measure_plan(index, visibility, digest)) as is_large:
+    with bounding_memory(measure_plan(index, visibility, digest), visibility.name) as is_large:
         if is_large:
             return large_application_response(request, index, visibility, digest, match)
         queued = queue_application(index, visibility, digest, match)
@@ -186,7 +186,7 @@ def _decide(
 ) -> Response | PlanView:  # fmt: skip
     match = require_if_match(if_match, digest)
     comment = require_storable((body.comment or "").strip(), "comment") or None
-    with bounding_memory(measure_plan(index, visibility, digest)) as is_large:
+    with bounding_memory(measure_plan(index, visibility, digest), visibility.name) as is_large:
         if is_large:
             return large_decision_response(request, index, settings, visibility, digest, match, decision, comment)
         decided = decide_visible_plan(index, visibility, digest, match, decision, comment)

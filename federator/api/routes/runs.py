@@ -112,7 +112,7 @@ def request_run(
     principal.require(Role.OPERATOR)
     field, names = _names_of(spec)
     if field == "plans":
-        with bounding_memory(max(measure_plan(index, visibility, digest) for digest in names)) as is_large:
+        with bounding_memory(max(measure_plan(index, visibility, digest) for digest in names), visibility.name) as is_large:
             if is_large:
                 return large_applications_response(request, index, visibility, names)
             queued = queue_applications(index, visibility, names)

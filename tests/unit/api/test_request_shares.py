@@ -19,8 +19,9 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from federator.api import large_plans, shares
+from federator.api import large_plans, plan_access, shares
 from federator.api.app import create_app
+from federator.api.routes import plans as plan_routes
 from federator.api.shares import MAX_RUNNING, MAX_WAITING
 from federator.model.scopes import EVERYTHING
 from federator.planning.plan import Plan
@@ -122,13 +123,16 @@ def test_a_caller_with_slow_requests_delays_no_other(
 def test_large_plans_are_read_one_at_a_time(
     callers: Callable[..., httpx.Client], index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes much memory."""
+    """Each takes much memory. One caller with many waits for itself, not another for all of them."""
     monkeypatch.setattr(plans_view, "LARGE_PLAN", 0)
     body = json.dumps(Plan("m", "d", 1, 1).to_json())
     with index.write() as connection:
         plans.save_plan(connection, digest="d" * 64, mirror="m", run_id="r", state="ready", body=body)
     slow = Slow()
     monkeypatch.setattr(large_plans, "_request_in_process", slow.wrap(large_plans._request_in_process))
+    measured = Slow()
+    measured.release.set()
+    monkeypatch.setattr(plan_routes, "measure_plan", measured.wrap(plan_access.measure_plan))
     greedy, other = callers("greedy"), callers("other")
     try:
         with sending(greedy, f"/api/v1/plans/{'d' * 64}", MAX_RUNNING) as requests:
@@ -136,7 +140,12 @@ def test_large_plans_are_read_one_at_a_time(
             for _ in range(20):
                 assert other.get("/api/v1/plans").status_code == 200
             assert slow.calls == 1
-            slow.release.set()
+            with sending(other, f"/api/v1/plans/{'d' * 64}", 1) as (of_other,):
+                while measured.calls < MAX_RUNNING + 1:
+                    time.sleep(0.01)
+                slow.release.set()
+                assert of_other.result().status_code == 200
+                assert sum(future.done() for future in requests) < MAX_RUNNING
         assert [future.result().status_code for future in requests] == [200] * MAX_RUNNING
     finally:
         slow.release.set()
