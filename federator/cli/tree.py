@@ -92,7 +92,8 @@ def ls(
             Column("note", wide=True),
         ]
         cli.out.table(
-            columns, [(_display_name(n), n.kind.replace("_", " "), _display_state(n), n.location, _one_line(n.message)) for n in nodes]
+            columns,
+            [(_display_name(n), n.kind.replace("_", " "), _display_state(n), n.location, _one_line(n.message)) for n in nodes],
         )
     else:
         for node in nodes:
