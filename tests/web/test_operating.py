@@ -167,7 +167,7 @@ def test_a_held_plan_says_why_before_it_is_opened(open_page: OpenPage) -> None:
     reason = "4 of 9 tables removed or moved within 24 h"
     page = open_page("")
     row = page.get_by_role("region", name="Needs attention").get_by_role("listitem").filter(has_text="Plan of nightly")
-    expect(row).to_contain_text(f"1 deregister table, 1 declare table: {reason}")
+    expect(row).to_contain_text(f"deregister 1 table, declare 1 table: {reason}")
     page = open_page("plans")
     expect(page.get_by_role("table", name="Held plans")).to_contain_text(f"max_delete_percent: {reason}")
     expect(page.get_by_role("table", name="Newest plans")).to_contain_text("deregister table: 1")

@@ -58,6 +58,7 @@ def test_a_table_is_verified_now_and_its_page_shows_what_was_found(stored: Servi
         expect(page.locator("#verifying")).to_contain_text("It starts when the worker is free")
         with runner(stored):
             expect(page.locator("#announcer")).to_have_text("Verified just now: valid", timeout=60_000)
+            expect(page.get_by_role("button", name="Verify now")).to_be_focused()
             expect(page.locator(".figures")).to_contain_text("Rows3")
             expect(page.locator("#verifying")).to_be_empty()  # a run that is ok is no table that is valid
             expect(page.locator(".title")).to_contain_text("valid")

@@ -57,9 +57,12 @@ export function attentionRow(item) {
   return {...row, detail: `until it changes, or until ${clock(item.snoozed_until)}`, action: make("div", {class: "do"}, row.action, button("Show again", () => change("DELETE", item, null, () => "It is shown again")))};
 }
 
+/* What a held plan would do, and why it is held: "1 deregister_table" in words. */
+const heldText = detail => words(detail.replace(/(\d+) ([a-z]+)_(table|namespace)\b/g, (_, number, verb, what) => `${verb} ${plural(Number(number), what)}`));
+
 function texts(item) {
   const sources = Object.entries(item.by_source).map(([source, number]) => `${source || "in no catalog"}: ${count(number)}`).join(", ");
-  if (item.kind === "plan") return {title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? words(item.detail) : null, action: action(path("plans", item.target), "Review", "main")};
+  if (item.kind === "plan") return {title: make("span", {}, "Plan of ", name(item.subject), " is held"), detail: item.detail ? heldText(item.detail) : null, action: action(path("plans", item.target), "Review", "main")};
   if (item.kind === "source") return {state: item.state === "overdue" ? "stale" : item.state, title: make("span", {}, "Source ", name(item.subject), ` ${SOURCE[item.state] ?? words(item.state)}`),
     detail: item.detail ? sentences(item.detail.replace(`${item.subject}: `, "")) : (item.state === "overdue" && item.since ? `due ${duration((Date.now() - Date.parse(item.since)) / 1000)} ago` : null), action: action(path("t", item.subject), "Open")};
   if (item.kind === "tables") return {title: `${plural(item.count, "table is", "tables are")} ${words(item.state)}`, detail: sources, action: action(`${UI}/search?${new URLSearchParams({q: `state:${item.state}`})}`, "See all")};

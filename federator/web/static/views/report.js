@@ -43,6 +43,7 @@ function lines(section) {
   const x = at => (days.length > 1 ? WIDTH * at / (days.length - 1) : WIDTH / 2).toFixed(1), y = value => (HEIGHT - HEIGHT * value / top).toFixed(1);
   const drawn = [...series.values()].map((points, at) => makeSvg("path", {class: `series s${at % 6}`, d: points.map(([day, value], nth) => `${nth ? "L" : "M"}${x(day)} ${y(value)}`).join(" ") + (points.length > 1 ? "" : " h.1")}));
   const key = [...series].map(([of, points], at) => make("span", {}, makeSvg("svg", {class: "i", viewBox: "0 0 16 16", "aria-hidden": "true"}, makeSvg("path", {class: `series s${at % 6}`, d: "M0 8h16"})), name(of), " ", count(points[points.length - 1][1])));
+  if (days.length < 2) return make("div", {class: "pad"}, make("p", {class: "q small", text: `One day so far: ${days[0]}`}), make("div", {class: "key"}, key));
   return make("div", {class: "pad"}, makeSvg("svg", {class: "lines", preserveAspectRatio: "none", viewBox: `-2 -4 ${WIDTH + 4} ${HEIGHT + 8}`, role: "img", "aria-label": `${section.title}, from ${days[0]} to ${days[days.length - 1]}; at most ${count(top)}`}, drawn),
     make("p", {class: "q small ends"}, make("span", {text: days[0]}), make("span", {text: `at most ${count(top)}`}), make("span", {text: days[days.length - 1]})), make("div", {class: "key"}, key));
 }

@@ -25,7 +25,9 @@ export function verifyParts(found, person, signal) {
       announce(`Verified just now: ${words(dataset?.state)}`, ["valid", "declared_only"].includes(dataset?.state) ? "ok" : "bad");
     } finally {
       ask.disabled = false;
+      // A disabled button loses the focus, and the view has a new button when it was read again.
+      if (document.activeElement === document.body) document.getElementById("verify-now")?.focus();
     }
-  }), {kind: "main", shape: "run", ...unlessAllowed(person, "operator")});
+  }), {id: "verify-now", kind: "main", shape: "run", ...unlessAllowed(person, "operator")});
   return {button: make("div", {class: "acts"}, ask), line};
 }
