@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -289,12 +289,8 @@ def list_plans(
     return [PlanRecord(**row) for row in connection.execute(query).mappings()]
 
 
-def count_body(body: Mapping[str, Any]) -> PlanCounts:
-    """Count the changes and the refusals of a plan's parsed body."""
-    return _count_items((key, item) for key in ("changes", "refusals", "held") for item in body[key])
-
-
-def _count_items(items: Iterable[tuple[str, Any]]) -> PlanCounts:
+def count_items(items: Iterable[tuple[str, Any]]) -> PlanCounts:
+    """Count the changes and the refusals among items of a plan's body, each with the name of its list."""
     changes: Counter[str] = Counter()
     refusals: Counter[str] = Counter()
     held = []
@@ -313,7 +309,7 @@ def count_plan(connection: Connection, digest: str) -> PlanCounts:
     counts = _count_cache.get(digest)
     if counts is None:
         text = connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one()
-        counts = _count_items((key, item) for key, item, is_item in iter_body(text) if is_item)
+        counts = count_items((key, item) for key, item, is_item in iter_body(text) if is_item)
         while len(_count_cache) >= _MAX_CACHED:
             _count_cache.pop(next(iter(_count_cache)), None)
         _count_cache[digest] = counts

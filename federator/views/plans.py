@@ -230,13 +230,31 @@ def _count_visible(connection: Connection, viewer: Visibility, digest: str, mirr
     # Another thread may clear the cache between a check and a read, so read it once.
     with suppress(KeyError):
         return _count_cache[key]
-    body = plans.parse_body(connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one())
-    visible = _visible_body(viewer, mirror, body)
-    counts = None if visible is None else _VisibleCounts(plans.count_body(visible), partial=visible is not body)
+    counts = _count_part(connection, viewer, digest, mirror)
     while len(_count_cache) >= _MAX_CACHED:
         _count_cache.pop(next(iter(_count_cache)), None)
     _count_cache[key] = counts
     return counts
+
+
+def _count_part(connection: Connection, viewer: Visibility, digest: str, mirror: str) -> _VisibleCounts | None:
+    """Return what ``_count_visible`` returns for a viewer who does not see the whole mirror, with one item in memory at a time."""
+    target_of_user, origin = user_plan_target(mirror), viewer.origins.get(mirror, "")
+    if not (target_of_user or origin):
+        return None
+    text = connection.execute(select(t.plan.c.body).where(t.plan.c.digest == digest)).scalar_one()
+    part = plans.count_items(
+        (key, item)
+        for key, item, is_item in plans.iter_body(text)
+        if is_item
+        and key in ("changes", "refusals")
+        and _covers_both_ends(viewer, item, item["origin_source"] if key == "changes" else origin)
+    )
+    if not (part.changes or part.refusals):
+        return None
+    whole = plans.count_plan(connection, digest) if target_of_user else part
+    is_whole = target_of_user is not None and whole.changes == part.changes and not whole.refusals
+    return _VisibleCounts(whole if is_whole else part, partial=not is_whole)
 
 
 def _count_visible_done(connection: Connection, viewer: Visibility, record: PlanRecord) -> Counted:
