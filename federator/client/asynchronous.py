@@ -176,7 +176,7 @@ class AsyncClient:
         try:
             response = await self._http.request(**request_options(call))
         except httpx.TransportError as error:
-            raise ServiceUnreachable(f"{self._url}: {type(error).__name__}: {error}") from error
+            raise ServiceUnreachable.at(self._url, error) from error
         return parse_response(call, response)
 
     async def _collect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,6 +28,11 @@ class ClientError(Exception):
 
 class ServiceUnreachable(ClientError):
     """The service did not respond. A request that changes something may have been accepted."""
+
+    @classmethod
+    def at(cls, url: str, error: Exception) -> Self:
+        """Return the error for a service at ``url``. The errors of some timeouts have no text."""
+        return cls(f"{url} did not respond: {str(error) or 'the time for it has passed'}")
 
 
 class ApiError(ClientError):

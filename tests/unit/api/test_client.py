@@ -260,8 +260,14 @@ def test_another_server_is_recognised() -> None:
 def test_no_service_is_an_error_of_the_client() -> None:
     with loopback_listener() as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with pytest.raises(ServiceUnreachable, match="ConnectError"):
+    with pytest.raises(ServiceUnreachable, match=f"^{url} did not respond: .*(refused|attempts failed)"):
         Both(url).get_overview()
+
+    def wait_in_vain(request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("", request=request)
+
+    with pytest.raises(ServiceUnreachable, match=f"^{url} did not respond: the time for it has passed$"):
+        Client(url, transport=httpx.MockTransport(wait_in_vain)).get_overview()
 
 
 def test_notebooks_show_tables_with_escaped_values() -> None:
