@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -55,7 +56,8 @@ def serve(keycloak: Keycloak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             settings = {
                 "issuer": keycloak.issuer, "audience": AUDIENCE, "role_claim": "groups", "name_claim": "preferred_username",
                 "roles": {"analysts": "viewer", "ops": "operator"}, "scopes": {"analysts": ["lake$sales"], "ops": ["*"]},
-                "sign_in": client, **oidc,
+                # Keycloak makes a key when it is needed first.
+                "timeout": "30s", "sign_in": client, **oidc,
             }  # fmt: skip
             sources = {"lake": {"impl": "federator.testing:CONNECTOR", "store": "keycloak"}}
             raw = {"sources": sources, "serve": {"oidc": settings}}
@@ -263,7 +265,8 @@ def test_doctor_checks_the_provider_and_names_a_wrong_issuer(keycloak: Keycloak,
 
     def run(issuer: str) -> str:
         config.write_text(text.format(root=tmp_path / "lake", issuer=issuer))
-        done = subprocess.run(["federator", "--config", config, "doctor"], capture_output=True, text=True, check=False)
+        command = [Path(sys.executable).with_name("federator"), "--config", config, "doctor"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
     assert keycloak.issuer in run(keycloak.issuer)
