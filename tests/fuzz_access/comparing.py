@@ -36,7 +36,8 @@ SCOPES = {
 _CURSOR = re.compile(rb'(?P<quote>\\?")next(?P=quote): ?(?P=quote)[^"\\]+')
 # The state of a question of MCP is sealed with random bits.
 _STATE = re.compile(rb'"requestState":"[^"]+"')
-_TIMES = re.compile(rb"\b1[0-9]{15}\b|20\d\d-\d\d-\d\dT[0-9:.]+Z?")
+# If-Match of a decided plan ends with a digest of the time of the decision.
+_TIMES = re.compile(rb"\b1[0-9]{15}\b|20\d\d-\d\d-\d\dT[0-9:.]+Z?|(?<=[0-9a-f]{64})\.[0-9a-f]{16}\b")
 
 
 @dataclass
