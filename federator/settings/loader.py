@@ -93,7 +93,8 @@ def _refuse_other_keys(impl: Any, table: Mapping[str, Any], where: str) -> None:
     except ConfigError:
         # A wrong ``impl`` is reported when the settings are validated.
         return
-    for key in sorted(table.keys() - source_keys - {str(impl)}):
+    # A key may be written with its dots in quotes.
+    for key in sorted({key.partition(".")[0] for key in table} - source_keys - {str(impl)}):
         nearest = nearest_name(key, sorted(source_keys))
         if key in section_keys(MirrorSettings):
             raise ConfigError(f"{where} {key}: unknown key", hint=f"{key} is a key of a mirror: [mirrors.NAME]")

@@ -279,7 +279,7 @@ def test_a_change_returns_what_was_snoozed(open_page: OpenPage, service: Service
         connection.execute(
             t.dataset.update()
             .where(t.dataset.c.canonical == "s3://lake/sales/orders.lance")
-            .values(state="missing", since=time.time())
+            .values(state="missing", since=time.time(), checked_at=time.time())
         )
     page.reload()
     expect(attention.get_by_role("listitem").filter(has_text="3 tables are missing")).to_be_visible()

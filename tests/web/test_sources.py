@@ -67,7 +67,7 @@ def test_the_reason_of_a_failed_source_is_shown_once_and_in_red(open_page: OpenP
     expect(page.get_by_role("heading", level=1)).to_contain_text(crawl.id)
     page.get_by_role("link", name="0 of 2 sources fresh").click()
     row = page.get_by_role("table", name="Sources").get_by_role("row").filter(has_text="127.0.0.1:9083")
-    expect(row).to_contain_text(re.compile(r"for \d+ s"))
+    expect(row).to_contain_text(re.compile(r"for \d+ (s|min)"))
     row.get_by_role("link", name="Its runs").click()
     expect(page.get_by_role("table", name="Runs").get_by_role("link", name=crawl.id)).to_be_visible()
 

@@ -27,7 +27,7 @@ def test_a_lost_index_finds_the_owned_objects_again(worlds: Worlds) -> None:
     namespaces = world.rows(t.ledger) - len(kept)
     world.close()
     world._open = None
-    for file in world.directory.glob("one.db*"):
+    for file in filter(Path.is_file, world.directory.glob("one.db*")):
         file.unlink()
     assert refusals(world.sync()) == {"sales$items": "unledgered", "sales$orders": "unledgered"}
     listed = world.federator.rebuild_ledger(enter=False)
