@@ -70,7 +70,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        #: bytes of the present head, or of a body since its content was received: extensions of chunks, or trailers
+        #: bytes of the present head; in a body, those received after its last content: extensions of chunks, or trailers
         self._head_bytes = 0
         self._is_reading_head = True
         self._is_reading_body = False
@@ -130,7 +130,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         _stop_timer(self._waiting_for_head, self)
         self._is_reading_head, self._head_bytes = False, 0
-        self._is_reading_body = True
         hosts = sum(name == b"host" for name, _ in self.headers)
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refuse_head()
@@ -146,6 +145,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             scope: Any = self.scope
             scope["extensions"] = {CLOSE: self.transport.abort}
             super().on_headers_complete()
+        # Only now: ``_refuse_head`` of this head must not take the response to the previous request for its own.
+        self._is_reading_body = True
 
     def _use_host_of_target(self) -> None:
         """Replace the Host header by the host of a target such as ``http://host/path`` (RFC 9112, 3.2.2), so that it is checked."""
@@ -244,6 +245,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _refuse_head(self) -> None:
+        """Answer a head, or what a body has besides its content, with 431. Close the connection if its response has begun."""
         if self._is_reading_body and self.cycle is not None and self.cycle.response_started:
             self.transport.abort()
         else:

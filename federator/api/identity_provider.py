@@ -63,12 +63,15 @@ def count_keys(settings: OidcSettings) -> int:
         if settings.jwks_url is None or settings.sign_in is not None:
             document = fetch_document(settings)
             url = settings.jwks_url or check_web_url(str(document.get("jwks_uri")))
-        return len(fetch_json(Request(url), settings.timeout)["keys"])  # noqa: S310  # https, or on loopback
+        keys = fetch_json(Request(url), settings.timeout).get("keys")  # noqa: S310  # https, or on loopback
+        if not isinstance(keys, list):
+            raise ValueError("the response has no list of keys")
+        return len(keys)
     except PROVIDER_ERRORS as error:
         reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+        key = "jwks_url" if url == settings.jwks_url else "issuer, exactly as in its claim iss"
         raise ServiceUnavailable(
-            f"{url}: the identity provider cannot be used: {reason}",
-            hint="check [serve.oidc] issuer, exactly as in its claim iss",
+            f"{url}: the identity provider cannot be used: {reason}", hint=f"check [serve.oidc] {key}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Responses about large plans: a process of its own decides, and writes them to a file, from which they are sent.
+"""Responses about large plans. A process of its own makes each response and writes it to a file, from which this process sends it.
 
 50,000 changes take a quarter of a gigabyte, and more than a second in which no other thread of a process would run. The module has both
 sides; the process is ``python -m federator.api.large_plans``.
@@ -21,7 +21,7 @@ from federator.api.paging import make_etag, not_modified
 from federator.api.plan_access import get_visible_plan
 from federator.api.plan_decisions import (
     ApprovalQuestion,
-    ask_for_approval,
+    build_approval_question,
     decide_visible_plan,
     queue_application,
     queue_applications,
@@ -85,7 +85,7 @@ def large_applications_response(request: Request, index: Index, visibility: Visi
 
 
 def large_question_response(request: Request, index: Index, visibility: Visibility, digest: str) -> Response:
-    """Return the response to ``ask_for_approval``. Raise as it does."""
+    """Return the response to ``build_approval_question``. Raise as it does."""
     return _respond(request, index, visibility, "question", digest=digest)
 
 
@@ -100,7 +100,7 @@ def _sources(index: Index, settings: Settings, digest: str) -> list[str]:
 
 
 def _respond(request: Request, index: Index, visibility: Visibility, subject: str, **arguments: object) -> Response:
-    """Let the process call the function of ``_BODIES``. Return its response, or 304 if the client already has it."""
+    """Let the process call the function of ``_BODIES`` for ``subject``. Return its response, or 304 if the client already has it."""
     spool: Spool = request.app.state.spool
     with ExitStack() as stack:
         file = stack.enter_context(spool.open(visibility.name))
@@ -170,14 +170,15 @@ def _decide(index: Index, visibility: Visibility, digest: str, sources: Sequence
 
 def _ask(index: Index, visibility: Visibility, digest: str) -> ApprovalQuestion:
     with index.read() as connection:
-        return ask_for_approval(connection, visibility, digest)
+        return build_approval_question(connection, visibility, digest)
 
 
+# By subject of a request to the process: the function that returns the body of the response.
 _BODIES: Mapping[str, Callable[..., Any]] = {
     "plan": _read, "decision": _decide, "application": queue_application, "applications": queue_applications, "question": _ask,
 }  # fmt: skip
 
 if __name__ == "__main__":
-    # It handles one request, of millions of objects without cycles: to look for some took a third of the time.
+    # This process handles one request. Its millions of objects have no cycles; searching for cycles took a third of the time.
     gc.disable()
     serve_requests(_write_response)

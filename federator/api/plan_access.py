@@ -66,8 +66,9 @@ def sees_whole_plan(connection: Connection, visibility: Visibility, digest: str)
 def require_applicable(connection: Connection, visibility: Visibility, digest: str) -> Release:
     """Return the changes of a plan that may be applied now, and those that wait.
 
-    Raise StateError if all changes that were not carried out wait for a decision, if the plan can no longer be applied, or if it is
-    being applied. An equal request of the same principal that is still queued does not count: the caller returns it.
+    Raise NotFound or PermissionDenied like ``get_whole_plan``. Raise StateError if all changes that were not carried out wait for a
+    decision, if the plan can no longer be applied, or if it is being applied. An equal request of the same principal that is still
+    queued does not count: the caller returns it.
     """
     stored = get_whole_plan(connection, visibility, digest)
     application = requests.find_application(connection, stored.digest)

@@ -1,4 +1,4 @@
-"""Decisions about a plan, and requests to apply plans. Those about one plan name it in ``If-Match``, too."""
+"""Decisions about a plan, and requests to apply plans. A request about one plan names the plan in ``If-Match``, too."""
 
 from __future__ import annotations
 
@@ -55,16 +55,17 @@ def queue_applications(index: Index, visibility: Visibility, digests: Sequence[s
 
 @dataclass(frozen=True, slots=True)
 class ApprovalQuestion:
-    """The question to a person whether a plan is to be approved, and what the approval has in If-Match."""
+    """The question to a person whether a plan is to be approved, and the If-Match of the approval."""
 
     question: str
     if_match: str
 
 
-def ask_for_approval(connection: Connection, visibility: Visibility, digest: str) -> ApprovalQuestion:
+def build_approval_question(connection: Connection, visibility: Visibility, digest: str) -> ApprovalQuestion:
     """Return the question: the mirror, the holds, the number of changes by action, and the first changes.
 
-    Raise NotFound, PermissionDenied, or StateError if the plan is not held."""
+    Raise NotFound, PermissionDenied, or StateError if the plan is not held.
+    """
     stored = get_whole_plan(connection, visibility, digest)
     if stored.state != "held":
         raise StateError(

@@ -137,7 +137,7 @@ class Executor:
     def _table_lock(self, change: Change) -> Iterator[str | None]:
         """Hold the lock of a table that a change declares: some catalogs carry out both of two concurrent declarations of a name.
 
-        Give a message if another process holds it for too long.
+        Yield None, or the message of the outcome if another write holds the lock for too long: then it is not held in the block.
         """
         with ExitStack() as held:
             busy = None
@@ -199,12 +199,7 @@ class Executor:
             if skipped is not None:
                 yield number, Outcome(change, OutcomeState.SKIPPED, *skipped)
                 continue
-            with self._table_lock(change) as busy:
-                outcome = (
-                    Outcome(change, OutcomeState.SKIPPED, ApplyCode.LEASE, busy)
-                    if busy
-                    else self._apply_change(plan, number, change, connections, [member for _, member in group.steps])
-                )
+            outcome = self._apply_change(plan, number, change, connections, [member for _, member in group.steps])
             gate.record_outcome(outcome)
             if outcome.state is not OutcomeState.DONE:
                 skipped = ApplyCode.FIRST_HALF, f"{change.target_path} was not freed"
@@ -221,6 +216,15 @@ class Executor:
                 "the outcome of the last call to this path is not known yet",
             )
         self._rate.wait()
+        # Only now: other writes to the table may wait for a change, but not for the rate of this run.
+        with self._table_lock(change) as busy:
+            if busy:
+                return Outcome(change, OutcomeState.SKIPPED, ApplyCode.LEASE, busy)
+            return self._check_and_call(plan, number, change, connections, group)
+
+    def _check_and_call(
+        self, plan: str, number: int, change: Change, connections: CatalogPair, group: Sequence[Change]
+    ) -> Outcome:
         if not self._may_call():
             return Outcome(change, OutcomeState.SKIPPED, ApplyCode.LEASE, LEASE_ENDS)
         preflight = self._preflight(connections)

@@ -63,10 +63,7 @@ class PreflightCheck:
         The index may still have locations that the dead run had freed, so each path is observed. Raise CatalogError if that fails.
         """
         other = self._find_other_path(change, trust_index=False)
-        if other is None:
-            return None
-        _, detail = other
-        return detail
+        return other[1] if other else None
 
     def _check_namespace(self, change: Change) -> Outcome | None:
         path = parse_path_key(change.target_path)

@@ -141,24 +141,24 @@ class ObjectAnchor:
 
     def publish(self, head: Head) -> None:
         with self._client() as client:
-            key = f"{self._folder(head.chain)}{head.seq:020d}-{head.digest}.json"
+            key = f"{self._root}{head.chain}/{head.seq:020d}-{head.digest}.json"
             client.put_object(Bucket=self.bucket, Key=key, Body=json.dumps(head.to_json(), sort_keys=True).encode())
 
     def read(self) -> list[Head] | None:
-        prefix = f"{self.prefix}/" if self.prefix else ""
         with self._client() as client:
-            pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
-            names = [item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])]
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._root)
+            names = [item["Key"].removeprefix(self._root) for page in pages for item in page.get("Contents", [])]
         heads = []
         for name in names:
             chain, _, file = name.partition("/")
             number, _, digest = file.removesuffix(".json").partition("-")
-            if number.isdigit() and digest:
+            if number.isdecimal() and digest:
                 heads.append(Head(chain, int(number), digest, 0.0))
         return heads
 
-    def _folder(self, chain: str) -> str:
-        return f"{self.prefix}/{chain}/" if self.prefix else f"{chain}/"
+    @property
+    def _root(self) -> str:
+        return f"{self.prefix}/" if self.prefix else ""
 
     @contextmanager
     def _client(self) -> Iterator[Any]:

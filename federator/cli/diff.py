@@ -50,6 +50,7 @@ def diff(
         raise ConfigError(f"--path {path} is not in the source {source}")
     with cli.index() as index:
         if path_prefix:
+            # Raise NamespaceNotFound for an unknown source: it has no differences either.
             get_freshness(index, path_prefix[0])
         first, last = _resolve_snapshots(index, begin, end)
         filters = views.DifferenceFilter(path_prefix, kind)

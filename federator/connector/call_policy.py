@@ -58,11 +58,11 @@ class CallPolicy:
         self._breaker = CircuitBreaker(server, limits, clock)
 
     def call(self, make: Callable[[], T], *, repeatable: bool) -> T:
-        """Make a call, and repeat it after soft errors if it is ``repeatable``. Raise the error of the last attempt.
+        """Make a call, and repeat it after a retryable error if it is ``repeatable``. Raise the error of the last attempt.
 
         A call that is not repeatable needs the permission of its operation (``operation.require_permission``).
 
-        An error's ``retry_after`` replaces the normal pause. An error with more than 30 seconds is raised at once.
+        An error's ``retry_after`` replaces the normal pause. If it is more than 30 seconds, the error is raised at once.
         """
         if not repeatable:
             return self._call_once(make, require_permission)
@@ -135,7 +135,7 @@ class CircuitBreaker:
         self._clock = clock
         self._failures = 0
         self._last_failure = ""
-        self._closed_until = 0.0
+        self._open_until = 0.0
         self._lock = threading.Lock()
 
     @contextmanager
@@ -159,21 +159,21 @@ class CircuitBreaker:
         with self._lock:
             if self._failures < self._limits.breaker_failures:
                 return
-            left = self._closed_until - self._clock()
+            left = self._open_until - self._clock()
             if left > 0:
                 raise CircuitOpen(
                     f"{self._server} did not serve the last {self._failures} calls, so no calls are made for {left:.0f} s; "
                     f"the last failure: {self._last_failure}"
                 )
             # This call tests the server. The breaker stays open for all other calls until its result is known.
-            self._closed_until = self._clock() + self._limits.breaker_pause
+            self._open_until = self._clock() + self._limits.breaker_pause
 
     def record_failure(self, failure: str) -> None:
         """Record a call that was not served. ``failure`` is the text of its error: what the server responded, or why nothing came."""
         with self._lock:
             self._failures += 1
             self._last_failure = failure
-            self._closed_until = self._clock() + self._limits.breaker_pause
+            self._open_until = self._clock() + self._limits.breaker_pause
 
     def record_success(self) -> None:
         """Record a call that was served. Its response may be an error."""

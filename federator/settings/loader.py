@@ -87,7 +87,7 @@ def _parse_source(name: str, table: dict[str, Any], path: FilePath) -> dict[str,
 
 
 def _refuse_other_keys(impl: Any, table: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError for a key of a mirror and a misspelt key of any source, unless the connector has a key of this name."""
+    """Raise ConfigError for a key of a mirror, and for a misspelt key that every source has. A key of the connector is allowed."""
     try:
         source_keys = _source_keys(get_connector(str(impl)).settings_type)
     except ConfigError:

@@ -149,8 +149,8 @@ class NotifySettings(Section):
 
 def check_url(text: str | None, where: str) -> None:
     """Raise ConfigError unless the URL is https, or http on loopback. The message does not contain the URL."""
-    parts = urlsplit(text or "")
     try:
+        parts = urlsplit(text or "")
         is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
         has_host = bool(parts.hostname) and parts.password is None and parts.port != 0
     except ValueError:

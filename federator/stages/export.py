@@ -55,18 +55,17 @@ def _write_extract(extract: Extract, connection: Any, directory: Path) -> Export
         import lance
     except ModuleNotFoundError:
         raise ConfigError("an export needs pylance", hint="pip install 'lance-federator[data]'") from None
-    table = ExportedTable(extract.name, 0, f"{extract.name}.parquet", f"{extract.name}.lance")
-    rows = 0
-    with pq.ParquetWriter(directory / table.parquet, extract.schema, compression="zstd") as writer:
+    parquet, table, rows = f"{extract.name}.parquet", f"{extract.name}.lance", 0
+    with pq.ParquetWriter(directory / parquet, extract.schema, compression="zstd") as writer:
         for batch in extract.batches(connection):
             writer.write_batch(batch)
             rows += batch.num_rows
-    with pq.ParquetFile(directory / table.parquet) as file:
+    with pq.ParquetFile(directory / parquet) as file:
         lance.write_dataset(
             pa.RecordBatchReader.from_batches(extract.schema, (batch.cast(extract.schema) for batch in file.iter_batches(_BATCH_ROWS))),
-            str(directory / table.lance),
+            str(directory / table),
         )  # fmt: skip
-    return ExportedTable(extract.name, rows, table.parquet, table.lance)
+    return ExportedTable(extract.name, rows, parquet, table)
 
 
 def _check_directory(directory: Path) -> None:
@@ -80,8 +79,8 @@ def _check_directory(directory: Path) -> None:
 
 @contextmanager
 def _replace_directory(directory: Path) -> Iterator[Path]:
-    """Yield a draft directory beside the final one, and replace the final one if the block succeeds."""
-    directory = directory.absolute()
+    """Yield a draft directory beside the final one, and replace the final one if the block succeeds. A link to it stays."""
+    directory = directory.resolve()
     draft = directory.with_name(f".{directory.name}.{os.getpid()}.draft")
     try:
         shutil.rmtree(draft, ignore_errors=True)

@@ -194,6 +194,7 @@ def _hold_file_lock(index: Index, name: str, wait: float) -> Iterator[Lease]:
 
 
 def _lock_path(index: Index, name: str) -> Path:
+    """Return the lock file of a lease. Its directory is made if it is missing."""
     file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.lock"
     if not name.startswith(TABLE_PREFIX):
         return Path(f"{index.file}.{file}")

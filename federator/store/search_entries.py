@@ -97,17 +97,17 @@ def backfill_entries(connection: Connection) -> int:
         inserted += count
 
 
-def count_tables_below(connection: Connection, source: str, namespaces: Sequence[str], most: int) -> dict[str, int]:
-    """Return the number of tables below each of some namespaces of a source, by path key, at the most ``most``.
+def count_tables_below(connection: Connection, source: str, namespaces: Sequence[str], limit: int) -> dict[str, int]:
+    """Return the number of tables below each of some namespaces of a source, by path key, at most ``limit`` for each.
 
-    The entries of a revision that is being published count already. One index answers it, in the order of bytes on both databases, so
-    the cost depends only on the numbers that are returned.
+    The entries of a draft revision count already, and those of replaced records until they are deleted. One index of the database,
+    in the order of bytes, has all entries of a namespace side by side, so the cost depends only on the numbers that are returned.
     """
     namespace = t.record.alias()
     n = namespace.c
     key = byte_ordered(connection, n.path)
     below = (e.source == n.source, e.path > key.concat(DELIMITER), e.path < key.concat(chr(ord(DELIMITER) + 1)))
-    tables = select(e.path).where(*below).distinct().limit(most).correlate(namespace).subquery()
+    tables = select(e.path).where(*below).distinct().limit(limit).correlate(namespace).subquery()
     number = select(func.count()).select_from(tables).scalar_subquery()
     counts: dict[str, int] = {}
     for chunk in chunked(namespaces):

@@ -90,7 +90,7 @@ class Explanation:
 def explain_object(
     settings: Settings, index: Index, node: Path, scopes: Scopes = EVERYTHING, principal: str = ""
 ) -> Explanation:
-    """Explain ``source$path`` from the index alone. ``principal`` is the name of who asks.
+    """Explain ``source$path`` from the index alone. ``principal`` is the name of the principal that asks.
 
     Mirrors are included if the scopes cover both of their sources, ledger entries if the scopes cover origin and target. Raise
     InvalidInput for a path without an object, NamespaceNotFound for an unknown source, TableNotFound for an object outside the scopes.

@@ -50,7 +50,7 @@ class ObjectDecision:
 def find_object_decision(connection: Connection, mirror: str, role: Role, key: str, principal: str) -> ObjectDecision | None:
     """Return the newest plan of a mirror, with its decision about the object that has this role and path key. None without a plan.
 
-    Raise ServiceUnavailable if a large plan cannot be read in time.
+    ``principal`` is the one that waits for a large plan (``bounding_memory``). Raise ServiceUnavailable if it cannot be read in time.
     """
     newest = plans.find_newest_plan(connection, mirror, about=key)
     if newest is None:
@@ -105,6 +105,6 @@ def _handle(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    # It handles one request, of millions of objects without cycles: to look for some took a third of the time.
+    # This process handles one request. Its millions of objects have no cycles; searching for cycles took a third of the time.
     gc.disable()
     serve_requests(_handle)

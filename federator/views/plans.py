@@ -39,7 +39,7 @@ _BATCH_ROWS = 50
 #: characters of a plan that takes so much memory that one is read at a time, by a process of its own: 50,000 changes take 240 MiB
 LARGE_PLAN = 4_000_000
 _large_plan = threading.Lock()
-# By principal: one with many requests waits for itself.
+# By principal: the requests of one wait for each other before they wait for those of others.
 _large_plan_of: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 
 Record = TypeVar("Record", bound=PlanRecord)
@@ -110,9 +110,10 @@ class VisiblePlan:
 
 @contextmanager
 def bounding_memory(size: int, principal: str) -> Iterator[bool]:
-    """Yield whether a plan of a number of characters is read by a process of its own: by one thread at a time, in the block.
+    """Yield whether a plan of ``size`` characters is large, so that a process of its own reads it. The block reads the plan.
 
-    Another principal (a name) waits for one of a principal's plans, not for all of them.
+    One thread at a time is in a block with a large plan. The threads of one principal, given by its name, first wait for each other:
+    so another principal waits for one of them, not for all.
     """
     if size <= LARGE_PLAN:
         yield False

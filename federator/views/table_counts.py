@@ -1,4 +1,4 @@
-"""Numbers of tables by verification state, and of datasets. Counting reads every table, so results are kept until the index changes."""
+"""Counts of tables by verification state, and of datasets. Counting reads every table, so counts are kept until the index changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class StateGroup:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Tables by verification state, by source; the number of datasets; and of those that have several declarations (``shared``)."""
+    """What the overview counts: tables by source and verification state (``states``), datasets, and those of them with several
+    declarations (``shared``)."""
 
     states: Mapping[str, Mapping[str, StateGroup]]
     datasets: int
@@ -43,7 +44,7 @@ class Counts:
 
 
 class TableCounts:
-    """The newest counts of each set of scopes. Safe to use from several threads."""
+    """Keeps the newest counts of each set of scopes. Thread-safe: at worst, two threads count at once."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -51,6 +52,7 @@ class TableCounts:
 
     def read(self, connection: Connection, scopes: Scopes) -> Counts:
         """Return the counts of what the scopes cover. They are counted again if the index has changed since."""
+        # Read before the counts: a change in between then only makes the next call count again.
         version = (read_version_in(connection), connection.execute(select(func.max(d.checked_at))).scalar())
         kept = self._kept.get(scopes)
         if kept is not None and kept[0] == version:
@@ -84,7 +86,7 @@ def count_datasets(connection: Connection, scopes: Scopes = EVERYTHING) -> tuple
     current = union_all(*tables).subquery()
     rows = select(func.count().label("declarations")).select_from(current)
     dataset: list[ColumnElement[str]] = [current.c.canonical]
-    # Few deployments have aliases or several stores. Without them, an index has the declarations in the order of their datasets.
+    # Few deployments have aliases or several stores. Without them, the database has an index in the order of the datasets.
     if connection.execute(select(a.canonical).limit(1)).first():
         rows = rows.outerjoin(t.alias, a.canonical == current.c.canonical)
         dataset = [func.coalesce(a.place, current.c.canonical)]

@@ -262,7 +262,10 @@ def _build_nodes(
 
 
 def count_tables(connection: Connection, nodes: Sequence[TreeNode], scopes: Scopes) -> dict[str, int]:
-    """Return the number of tables below each namespace that the scopes cover as a whole, by object id. See ``MAX_COUNTED``."""
+    """Return the number of tables below each namespace that the scopes cover as a whole, by object id, at most ``MAX_COUNTED + 1``.
+
+    The nodes are of one source.
+    """
     paths = [path for node in nodes if node.kind == "namespace" and scopes.covers(path := parse_path_key(node.id))]
     if not paths:
         return {}
@@ -272,7 +275,7 @@ def count_tables(connection: Connection, nodes: Sequence[TreeNode], scopes: Scop
 
 
 def count_declarations(connection: Connection, nodes: Sequence[TreeNode], scopes: Scopes) -> dict[str, int]:
-    """Return the number of declarations of the datasets of those nodes that are tables with a location, by object id."""
+    """Return the number of declarations of the dataset of each table with a location, by object id. The nodes are of one source."""
     paths = [parse_path_key(node.id) for node in nodes if node.location is not None]
     if not paths:
         return {}

@@ -1,4 +1,4 @@
-"""What a principal may see, for the views of every noun."""
+"""What a principal may see, as all views filter by it."""
 
 from __future__ import annotations
 

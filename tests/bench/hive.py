@@ -1,6 +1,10 @@
-"""``N`` wide tables of a Hive 3.1.3 metastore (default: 20,000): from the server to the committed index, against a drain of
-the same server by its cheapest calls over as many connections, and against a client of another project that lists and describes them;
-as a command, against the same command before there were tables; and crawls that follow its log, against one that reads everything."""
+"""``N`` wide tables of a Hive 3.1.3 metastore (default: 20,000), crawled and compared.
+
+- A full crawl into the committed index, against a bare drain of the same server: its cheapest calls, over as many connections.
+- The same tables, listed and described by a client of another project.
+- A crawl by a cold command, against the same command before there were tables.
+- Crawls that follow the server's log, against one that reads everything.
+"""
 
 from __future__ import annotations
 
@@ -183,7 +187,7 @@ def _drain(uri: str) -> int:
     def lane(number: int) -> tuple[int, int]:
         store, found, requests = _store(uri), 0, 0
         for database in range(number, DATABASES, CONNECTIONS):
-            path = ("hive", f"db{database:02d}")
+            path = _database(database)
             names = list(store.list_marked_tables(path).names)
             found += sum(len(store.get_tables(path, names[start : start + 1000])) for start in range(0, len(names), 1000))
             requests += 1 + len(range(0, len(names), 1000))
@@ -201,7 +205,7 @@ def _read_by_peer(uri: str) -> int:
     described = 0
     with ForeignClient("impls", "hive3", {"uri": uri}) as peer:
         for number in range(DATABASES):
-            path = ["hive", f"db{number:02d}"]
+            path = [*_database(number)]
             for name in peer.call("list_tables", id=path)["tables"]:
                 described += peer.call("describe_table", id=[*path, name])["location"] is not None
     assert described == DATABASES * TABLES

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -60,7 +60,9 @@ class Keycloak:
                 break
             # Not signed in yet, or the token has expired.
             form = {"client_id": "admin-cli", "grant_type": "password", **ADMIN}
-            tokens = httpx.post(f"{self.url}/realms/master/protocol/openid-connect/token", data=form).raise_for_status()
+            tokens = httpx.post(
+                f"{self.url}/realms/master/protocol/openid-connect/token", data=form, timeout=60
+            ).raise_for_status()
             self._admin.headers["Authorization"] = f"Bearer {tokens.json()['access_token']}"
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text}"
         return response.json() if response.content else None
@@ -113,7 +115,7 @@ class Keycloak:
     def token_of_program(self, client: str = ROBOT) -> str:
         """Return the access token of a client's service account."""
         form = {"grant_type": "client_credentials", "client_id": client, "client_secret": _SECRETS[client]}
-        response = httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=form).raise_for_status()
+        response = httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=form, timeout=60).raise_for_status()
         return str(response.json()["access_token"])
 
 
@@ -194,8 +196,9 @@ def run_keycloak(directory: Path) -> Iterator[Keycloak]:
         keycloak.make_realm()
         yield keycloak
     finally:
-        # The script and Java.
-        os.killpg(server.pid, signal.SIGKILL)
+        # The script and Java, unless both have ended.
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -220,9 +221,8 @@ def test_a_program_asks_with_its_own_token(keycloak: Keycloak, serve: Serve) -> 
     headers = {"Authorization": f"Bearer {token}"}
     me = httpx.get(f"{url}/api/v1/me", headers=headers).json()
     assert (me["name"], me["role"], me["scopes"]) == (f"oidc:service-account-{ROBOT}", "viewer", ["lake$sales"])
-    listed = httpx.post(f"{url}/v1/namespace/lake%24sales/table/list", headers=headers)
-    tables = httpx.get(f"{url}/v1/namespace/lake%24sales/table/list", headers=headers).json()["tables"]
-    assert tables == ["orders"], listed.text
+    listed = httpx.get(f"{url}/v1/namespace/lake%24sales/table/list", headers=headers)
+    assert listed.json()["tables"] == ["orders"]
 
 
 def test_tokens_for_others_and_of_others_are_refused(keycloak: Keycloak, serve: Serve) -> None:
@@ -269,6 +269,6 @@ def test_doctor_checks_the_provider_and_names_a_wrong_issuer(keycloak: Keycloak,
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
-    assert keycloak.issuer in run(keycloak.issuer)
+    assert re.search(r"\b[1-9][0-9]* keys\b", run(keycloak.issuer))
     wrong = run(f"{keycloak.url}/realms/{REALM}x")
     assert "404" in wrong

@@ -119,7 +119,13 @@ def test_an_export_is_the_same_in_both_forms_and_replaced_whole(federator: Feder
     assert [(row["location"], row["sources"], row["state"]) for row in found] == [
         ("s3://lake/sales/old.lance", ["one", "two"], "unverified")
     ]
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+    link = tmp_path / "link"
+    link.symlink_to("out")
+    (tmp_path / "out" / "datasets.parquet").unlink()
+    export_index(federator.index, link)
+    assert link.is_symlink()
+    assert (tmp_path / "out" / "datasets.parquet").is_file(), "the export behind a link is replaced, not the link"
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".draft")] == []
     with pytest.raises(ConfigError, match="not an export"):
         export_index(federator.index, tmp_path / "lake")
     federator.index.close()

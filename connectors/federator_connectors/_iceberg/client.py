@@ -82,7 +82,7 @@ class IcebergClient(NamespaceClient):
     def __init__(self, source: str, settings: IcebergSettings) -> None:
         connect_timeout, read_timeout = settings.timeouts
         address = urlsplit(settings.endpoint)
-        # Without the path, because the configuration of a branch of Nessie has another one than everything else.
+        # The client's address has no path: on a branch of Nessie, the configuration has another path than everything else.
         self._origin, self._path = f"{address.scheme}://{address.netloc}", address.path.rstrip("/")
         http = HttpClient(
             source,
@@ -121,14 +121,13 @@ class IcebergClient(NamespaceClient):
         return warehouse
 
     def _find_path(self, uri: object) -> str:
-        """Return the path before ``/v1``. ``uri`` is the one that the configuration names.
+        """Return the path before ``/v1``: that of ``uri``, which the configuration names, if the endpoint is below ``uri``.
 
-        It is used if the endpoint is below it, as for a branch of Nessie. Any other one may lead the credentials to somebody else.
+        This is so for a branch of Nessie. Any other address may lead the credentials to somebody else.
         """
-        address = urlsplit(uri if isinstance(uri, str) else "")
-        path = address.path.rstrip("/")
-        is_above = f"{address.scheme}://{address.netloc}" == self._origin and self._path.startswith(f"{path}/")
-        return path if is_above else self._path
+        named = uri.rstrip("/") if isinstance(uri, str) else ""
+        is_above = named.startswith(self._origin) and f"{self._origin}{self._path}".startswith(f"{named}/")
+        return named.removeprefix(self._origin) if is_above else self._path
 
     def is_nessie(self, warehouse: str) -> bool:
         """Return whether a warehouse is on Nessie, which differs from Iceberg's specification. Raise NamespaceNotFound."""

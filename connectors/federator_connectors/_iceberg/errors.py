@@ -22,7 +22,7 @@ from federator_connectors._polaris import errors as polaris
 
 #: Nessie's conflicts have no type: what their messages contain. Any other one is that of a commit.
 _UNTYPED_CONFLICTS = {"already exists": NamespaceAlreadyExists, "is not empty": NamespaceNotEmpty}
-#: Nessie has 500 for what its rules of authorization deny.
+#: the message of Nessie for what its rules of authorization deny; the status is 500
 _NESSIE_DENIED = re.compile(r"'[A-Z_]+' is not allowed for role ")
 
 

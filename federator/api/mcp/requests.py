@@ -75,7 +75,10 @@ class ApiRequests:
         self, principal: Principal, path: str, body: Mapping[str, Any] | None = None, *, if_match: str | None = None,
         has_result: bool = True,
     ) -> dict[str, Any]:  # fmt: skip
-        """Return the JSON of a POST; {} without ``has_result``, for a large response. Raise RequestFailed like ``get``."""
+        """Return the JSON of a POST. Without ``has_result``, its response is dropped, which may be large, and {} is returned.
+
+        Raise RequestFailed for a problem document.
+        """
         headers = {"content-type": "application/json"} | ({"if-match": f'"{if_match}"'} if if_match is not None else {})
         content = json.dumps(body).encode() if body is not None else b""
         return await self._send(principal, "POST", path, headers=headers, content=content, has_result=has_result)

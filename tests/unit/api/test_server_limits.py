@@ -99,6 +99,10 @@ def test_a_large_head_is_refused_with_the_reason(start: Callable[..., Process]) 
     with connected(process) as connection:
         connection.sendall(HEAD + b"X-Large: " + b"a" * (MAX_HEAD_BYTES // 2) + b"\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+        # The second head of a connection, which the parser has read completely when it turns out to be too large.
+        connection.sendall(HEAD + b"X-Large: " + b"a" * (MAX_HEAD_BYTES // 2))
+        connection.sendall(b"a" * (MAX_HEAD_BYTES // 2) + b"\r\n\r\n")
+        _read_until(connection, b"HTTP/1.1 431 ")
 
 
 def test_bodies_and_further_requests_are_not_counted_as_heads(start: Callable[..., Process]) -> None:

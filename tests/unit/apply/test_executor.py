@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from federator.apply import CatalogPair, Executor, Outcome
+from federator.apply.table_locks import TableLocks
 from federator.connector import Catalog, InvalidInput, NameNotAllowed, SourceSpec
 from federator.connector.call_policy import RateLimiter
 from federator.model import NamespaceRecord, TableRecord, parse_path_key
@@ -17,6 +18,7 @@ from federator.planning.changes import Action, Change
 from federator.planning.ownership import OwnershipMarker
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
+from federator.store import Index
 from federator.testing.memory_store import MemoryStore
 from tests.fixtures.journal import Notes
 
@@ -148,11 +150,14 @@ def test_after_max_failures_nothing_more_is_begun(side: Side, most: int | None, 
     assert len(side.notes.intents) == begun
 
 
-def test_calls_start_no_more_often_than_the_rate_says(side: Side) -> None:
-    now, executor = [100.0], side.executor(writes_per_second=4)
+def test_calls_start_no_more_often_than_the_rate_says(side: Side, sqlite_index: Index) -> None:
+    now, executor = [100.0], side.executor(writes_per_second=4, locks=TableLocks(sqlite_index))
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
+        # A change that waits holds no lock.
+        with TableLocks(sqlite_index).hold("b", *(("s", f"t{n}") for n in range(4)), wait=0.0):
+            pass
 
     executor._rate = RateLimiter(4, lambda: now[0], sleep)
     at: list[float] = []

@@ -148,6 +148,8 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, dict[str, 
             "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
         )
         client.create_bucket(Bucket="anchors")
+        # An object of others, whose name only looks like that of a head.
+        client.put_object(Bucket="anchors", Key="audit/prod/chain/²-of-others.json")
         options = {
             "endpoint": endpoint,
             "region": "us-east-1",

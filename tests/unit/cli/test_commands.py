@@ -184,8 +184,9 @@ def test_doctor_asks_the_identity_provider_and_warns_if_id_tokens_are_tokens_of_
         oidc = f'[serve.oidc]\nissuer = "{provider.url}{{}}"\naudience = "{{}}"\n[serve.oidc.sign_in]\nclient_id = "page"\n'
         uri = 'redirect_uri = "https://federator.corp/auth/callback"\n'
 
-        def check(issuer_end: str, audience: str) -> dict[str, dict[str, str]]:
-            (shell.folder / "federator.toml").write_text(oidc.format(issuer_end, audience) + uri)
+        def check(issuer_end: str, audience: str, more: str = "") -> dict[str, dict[str, str]]:
+            text = oidc.format(issuer_end, audience).replace("audience", f"{more}audience") + uri
+            (shell.folder / "federator.toml").write_text(text)
             return {check["name"]: check for check in json.loads(shell.run("doctor", "--output", "json").stdout)["checks"]}
 
         for audience, state in (("page", "warn"), ("api", None)):
@@ -196,6 +197,10 @@ def test_doctor_asks_the_identity_provider_and_warns_if_id_tokens_are_tokens_of_
             wrong = check(end, "api")["identity provider"]
             assert (wrong["state"], reason in wrong["message"]) == ("fail", True), wrong
             assert "issuer" in wrong["hint"]
+        document = f"{provider.url}/.well-known/openid-configuration"
+        wrong = check("", "api", f'jwks_url = "{document}"\n')["identity provider"]
+        assert wrong["message"] == f"{document}: the identity provider cannot be used: the response has no list of keys"
+        assert "jwks_url" in wrong["hint"]
     gone = check("", "api")["identity provider"]
     assert (gone["state"], "Connection refused" in gone["message"]) == ("fail", True)
 

@@ -56,7 +56,9 @@ class Aws(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.verdicts.append((self.path, self._is_signed(body)))
-        answer = b'{"defaults":{},"overrides":{"prefix":"catalogs/1"}}' if "/config" in self.path else b'{"namespaces":[]}'
+        # An address that cannot be parsed is ignored.
+        overrides = b'{"prefix":"catalogs/1","uri":"https://[elsewhere/"}'
+        answer = b'{"defaults":{},"overrides":%s}' % overrides if "/config" in self.path else b'{"namespaces":[]}'
         self.send_response(200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()

@@ -52,6 +52,7 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path: Path, channel: dict[str, 
     ("section", "message"),
     [
         ({"telemetry": {"endpoint": "http://collector.example.com:4318"}}, "[telemetry] endpoint: not an allowed URL"),
+        ({"telemetry": {"endpoint": "https://[collector"}}, "[telemetry] endpoint: not an allowed URL"),
         ({"telemetry": {"endpoint": "https://c", "token": "hunter2"}}, "[telemetry] token: a secret must not stand"),
         ({"lineage": {"url": "http://marquez.example.com"}}, "[lineage] url: not an allowed URL"),
         ({"lineage": {"url": "https://m", "file": "x"}}, "[lineage] file and url are mutually exclusive"),
