@@ -196,11 +196,6 @@ class GeneralRestStub:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
                 status, headers, text = stub.answer(self.path.strip("/"), body, self.headers.get("Authorization", ""))
-                data = text.encode()
-                self.send_response(status)
-                for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(data)
+                self.respond(status, text.encode(), headers)
 
         return Handler

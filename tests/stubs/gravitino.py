@@ -250,12 +250,10 @@ class _Handler(KeepAliveHandler):
                 )
 
     def _send(self, status: int, body: Any) -> None:
-        content = b"<html>HTTP ERROR 404 Not Found</html>" if body is None else json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/html" if body is None else "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        if body is None:
+            self.respond(status, b"<html>HTTP ERROR 404 Not Found</html>", {"Content-Type": "text/html"})
+        else:
+            self.respond(status, json.dumps(body).encode())
 
     do_GET = do_POST = _answer
 

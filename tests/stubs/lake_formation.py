@@ -42,12 +42,7 @@ def lake_formation(issue: Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
             assert not report.has_errors(), report.generate_report()
             stub.requests.append(request)
             status, answer = stub.issue(request)
-            body = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.respond(status, json.dumps(answer).encode())
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

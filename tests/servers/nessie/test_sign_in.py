@@ -62,12 +62,7 @@ def issuer() -> Iterator[Issuer]:
         def do_any(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode())
             status, content = made.answer(self.path.partition("?")[0], form)
-            data = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            self.respond(status, json.dumps(content).encode())
 
         do_GET = do_POST = do_any
 

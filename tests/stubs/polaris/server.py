@@ -228,13 +228,7 @@ def _handler(stub: PolarisStub) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
             query = dict(parse_qsl(url.query, keep_blank_values=True))
             answer, headers = stub.respond(Request(self.command, url.path, query, dict(self.headers), body))
-            text = answer.text.encode()
-            self.send_response(answer.status)
-            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(text)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(text)
+            self.respond(answer.status, answer.text.encode(), headers)
 
         do_GET = do_POST = do_DELETE = do_PUT = do_HEAD = answer
 

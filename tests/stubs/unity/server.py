@@ -164,12 +164,7 @@ class _Handler(KeepAliveHandler):
         return "admin"
 
     def _send(self, status: int, text: str, **headers: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        for key, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        self.wfile.write(body)
+        self.respond(status, text.encode(), headers)
 
 
 def _json(value: object) -> str:
