@@ -172,9 +172,8 @@ def test_rows_of_the_tree_do_not_overlap_where_the_text_is_larger(shared: Servic
         page.reload()
         rows = page.get_by_role("treeitem")
         expect(rows).to_have_count(2)
-        upper, lower = (row.bounding_box() for row in rows.all())
-        assert upper is not None
-        assert lower is not None
+        # Both in one step: each response draws the rows anew.
+        upper, lower = rows.evaluate_all("rows => rows.map(row => row.getBoundingClientRect())")
         assert 26 < upper["height"] <= lower["y"] - upper["y"]
 
 
