@@ -51,9 +51,11 @@ def list_(
 
     filters = audit_log.AuditFilter(kind, subject, run, _parse_since(since) if since is not None else None)
     with cli.index() as index:
-        events = audit_log.list_recent_events(index, filters, limit=limit)
+        found = audit_log.list_recent_events(index, filters, limit=limit + 1)
+    events, more = found[:limit], len(found) > limit
     if cli.json:
-        cli.out.document({"events": [asdict(event) for event in events]}, rows="events", columns=audit_log.AuditEvent)
+        document = {"events": [asdict(event) for event in events], "more": more}
+        cli.out.document(document, rows="events", columns=audit_log.AuditEvent)
     elif not events:
         cli.print_note("no event matches")
     else:
@@ -64,6 +66,8 @@ def list_(
             for event in events
         ]  # fmt: skip
         cli.out.table(columns, rows)
+        if more:
+            cli.print_more(limit)
 
 
 def verify(

@@ -138,18 +138,33 @@ TEMPLATES = {
     ),
 }  # fmt: skip
 
-# How tables are opened, for every connector: catalogs give no credentials.
-_STORAGE: tuple[SettingGroup, ...] = (
-    ("Tables are opened with these options. Amazon S3, or a server like it.", (
-        ("storage.region", '"us-west-2"'),
-        ("storage.access_key_id", '"${S3_KEY_ID}"'),
-        ("storage.secret_access_key", '"${S3_SECRET}"'),
-        ("storage.endpoint", '"https://s3.example.com"'),
-    )),
-    ("Google Cloud Storage.", (("storage.google_service_account_key", '"file:/etc/federator/gcs.json"'),)),
-    ("Azure.", (("storage.account_name", '"lake"'), ("storage.account_key", '"${AZURE_KEY}"'))),
-    ("Or with the credentials of this machine.", (("ambient_credentials", "true"),)),
-)  # fmt: skip
+# How tables are opened, by the schemes of their locations: catalogs give no credentials.
+_STORAGE: tuple[tuple[tuple[str, ...], SettingGroup], ...] = (
+    (
+        ("s3", "s3+ddb", "s3a", "s3n"),
+        (
+            "Tables are opened with these options. Amazon S3, or a server like it.",
+            (
+                ("storage.region", '"us-west-2"'),
+                ("storage.access_key_id", '"${S3_KEY_ID}"'),
+                ("storage.secret_access_key", '"${S3_SECRET}"'),
+                ("storage.endpoint", '"https://s3.example.com"'),
+            ),
+        ),
+    ),
+    (("gs", "gcs"), ("Google Cloud Storage.", (("storage.google_service_account_key", '"file:/etc/federator/gcs.json"'),))),
+    (
+        ("az", "azure", "abfs", "abfss", "wasb", "wasbs", "https"),
+        (
+            "Azure.",
+            (
+                ("storage.account_name", '"lake"'),
+                ("storage.account_key", '"${AZURE_KEY}"'),
+            ),
+        ),
+    ),
+)
+_AMBIENT: SettingGroup = ("Or with the credentials of this machine.", (("ambient_credentials", "true"),))  # fmt: skip
 
 
 def render_config(addresses_by_impl: dict[str, list[str]]) -> str:
@@ -169,10 +184,15 @@ def _render_source(name: str, impl: str, template: SourceTemplate, address: str)
     lines = [f"# {template.description}", f"[sources.{name}]", f'impl = "{impl}"']
     lines.append(f"{impl}.{template.key} = {json.dumps(address, ensure_ascii=False)}")
     lines += [f"{impl}.{key} = {value}" for key, value in template.required]
-    # A directory of this machine needs no credentials.
-    storage = () if impl == "dir" and "://" not in address else _STORAGE
-    for comment, settings in (*template.optional, *storage):
+    for comment, settings in (*template.optional, *_storage_groups(impl, address)):
         lines.append(f"# {comment}")
         lines += [f"# {impl}.{key} = {value}" for key, value in settings]
     lines += ["# Crawls while `federator serve` runs.", '# schedule = "*/15 * * * *"']
     return "\n".join(lines) + "\n"
+
+
+def _storage_groups(impl: str, address: str) -> list[SettingGroup]:
+    """Return how the tables of a source can be opened: those of Glue are on S3. A directory of this machine needs no credentials."""
+    scheme = {"dir": address.partition("://")[0] if "://" in address else "file", "glue": "s3"}.get(impl)
+    groups = [group for schemes, group in _STORAGE if scheme is None or scheme in schemes]
+    return [*groups, _AMBIENT] if groups else []

@@ -35,22 +35,20 @@ def list_(
     channel: Annotated[
         str | None, typer.Option("--channel", metavar="NAME", help="Only notifications of this channel.")
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=1000, metavar="N", help="Maximum number of notifications, newest first.")
-    ] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of notifications, newest first.")] = 20,
 ) -> None:
     """List notifications, newest first."""
     from federator.store import notices, notifications
 
     with cli.index() as index, index.read() as connection:
-        listed = notifications.list_notifications(
-            connection, state=state.value if state else None, channel=channel, limit=limit
+        found = notifications.list_notifications(
+            connection, state=state.value if state else None, channel=channel, limit=limit + 1
         )
         waiting = notices.has_pending_notices(connection)
+    listed, more = found[:limit], len(found) > limit
     if cli.json:
-        cli.out.document(
-            {"notifications": [asdict(item) for item in listed]}, rows="notifications", columns=notifications.Notification
-        )
+        document = {"notifications": [asdict(item) for item in listed], "more": more}
+        cli.out.document(document, rows="notifications", columns=notifications.Notification)
         return
     channels = cli.settings.notify
     if not listed:
@@ -61,6 +59,8 @@ def list_(
             Column("tries", right=True), Column("made"), Column("what", wide=True), Column("error", wide=True),
         ]  # fmt: skip
         cli.out.table(columns, [_cells(item) for item in listed])
+        if more:
+            cli.print_more(limit)
     if waiting and channels:
         cli.print_note("some notices are not processed yet; the service or the next run sends them")
 

@@ -45,14 +45,17 @@ def list_(
     from federator.views.plan_outcomes import count_done
 
     with cli.index() as index, index.read() as connection:
-        rows = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit)
+        found = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit + 1)
+        rows, more = found[:limit], len(found) > limit
         done = count_done(connection, [row.digest for row in rows if row.state in plans.OPEN_STATES])
     if mirror is not None and not rows:
         # A mirror that is not configured any more may have plans.
         cli.settings.mirror_rule(mirror)
     data = [{**_plan_to_json(row), "done": sum(done.get(row.digest, {}).values())} for row in rows]
     if cli.json:
-        cli.out.document({"plans": data}, rows="plans", columns=(*_COLUMNS, "changes", "refusals", "held", "done"))
+        cli.out.document(
+            {"plans": data, "more": more}, rows="plans", columns=(*_COLUMNS, "changes", "refusals", "held", "done")
+        )
     elif not rows:
         cli.print_note("no plan waits for a decision" if held else "there is no plan yet; create one with federator plan")
     else:
@@ -71,7 +74,8 @@ def list_(
                 (
                     shorten_digest(plan["digest"]),
                     plan["mirror"],
-                    plan["state"],
+                    # A plan without changes is over: there is nothing to apply.
+                    "no changes" if plan["state"] == "ready" and not plan["changes"] else plan["state"],
                     plan["changes"],
                     plan["done"] or "",
                     format_age(plan["created_at"]),
@@ -80,6 +84,8 @@ def list_(
                 for plan in data
             ],
         )
+        if more:
+            cli.print_more(limit)
 
 
 def show(cli: Cli, digest: DIGEST, everything: ALL = False) -> None:
@@ -123,11 +129,25 @@ def _decide(cli: Cli, digest: str, decision: Decision, comment: str | None, over
 
     with cli.index() as index:
         overruled = None if overrule else ""
-        plan = decide_plan(index, digest, decision, actor=getpass.getuser(), comment=comment, overruled=overruled)
+        actor = getpass.getuser()
+        plan = decide_plan(index, digest, decision, actor=actor, comment=comment, overruled=overruled)
     if cli.json:
-        cli.out.document({"plan": plan.digest, "mirror": plan.mirror, "state": decision})
+        cli.out.document(
+            {
+                "plan": plan.digest,
+                "mirror": plan.mirror,
+                "state": decision,
+                "decided_by": plan.decided_by,
+                "decided_at": plan.decided_at,
+            }
+        )
     else:
         cli.out.line(f"{decision} plan {shorten_digest(plan.digest)} of mirror {plan.mirror}")
+        if (plan.decided_by, plan.decision_comment) != (actor, comment):
+            cli.print_note(
+                f"{plan.decided_by} approved it already, {format_time(plan.decided_at)}, and stays the one who approved it; "
+                "the audit log has your approval and its comment, too"
+            )
         cli.print_note(f"hint: {hint.format(mirror=plan.mirror)}")
 
 

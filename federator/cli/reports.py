@@ -71,9 +71,11 @@ def reports(
     from federator.store import reports as store
 
     with cli.index() as index, index.read() as connection:
-        stored_reports = store.list_reports(connection, kind=kind, name=name, limit=limit)
+        found = store.list_reports(connection, kind=kind, name=name, limit=limit + 1)
+    stored_reports, more = found[:limit], len(found) > limit
     if cli.json:
-        cli.out.document({"reports": [asdict(report) for report in stored_reports]}, rows="reports", columns=store.StoredReport)
+        document = {"reports": [asdict(report) for report in stored_reports], "more": more}
+        cli.out.document(document, rows="reports", columns=store.StoredReport)
     elif not stored_reports:
         cli.print_note("there is no report; create one with federator report inventory")
     else:
@@ -85,6 +87,8 @@ def reports(
                 for report in stored_reports
             ],
         )
+        if more:
+            cli.print_more(limit)
 
 
 def register(app: typer.Typer) -> None:

@@ -56,7 +56,7 @@ def runs(
         if store.finish_interrupted_runs(index):
             audit.seal_pending(index)
         if run_id is None:
-            _print_runs(cli, store.list_recent_runs(index, limit=limit))
+            _print_runs(cli, store.list_recent_runs(index, limit=limit + 1), limit)
             return
         run, sources, changes = store.get_run(index, run_id)
         failed = {source.source: _list_failed_namespaces(index, source) for source in sources}
@@ -67,11 +67,13 @@ def runs(
         _print_run(cli, run, sources, failed, changes, None if everything else _MAX_LINES)
 
 
-def _print_runs(cli: Cli, rows: list[Run]) -> None:
+def _print_runs(cli: Cli, listed: list[Run], limit: int) -> None:
+    """Print the runs. ``listed`` has one more than the limit if there are more."""
     from federator.store.runs import Run
 
+    rows, more = listed[:limit], len(listed) > limit
     if cli.json:
-        cli.out.document({"runs": [asdict(run) for run in rows]}, rows="runs", columns=Run)
+        cli.out.document({"runs": [asdict(run) for run in rows], "more": more}, rows="runs", columns=Run)
     elif not rows:
         cli.print_note("no run yet; start the first with federator crawl")
     else:
@@ -87,6 +89,8 @@ def _print_runs(cli: Cli, rows: list[Run]) -> None:
             for run in rows
         ]  # fmt: skip
         cli.out.table(columns, cells)
+    if more and not cli.json:
+        cli.print_more(limit)
 
 
 def _print_run(

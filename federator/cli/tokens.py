@@ -43,9 +43,12 @@ def create(cli: Cli, name: NAME, role: ROLE = "viewer", scope: SCOPE = None, exp
     tokens.require_valid_name(name)
     try:
         scopes = Scopes.parse(text if text == ALL else path_key(parse_path(text)) for text in scope or [])
-        lifetime = None if expires == NEVER else parse_duration(expires)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    try:
+        lifetime = None if expires == NEVER else parse_duration(expires)
+    except ValueError as error:
+        raise ConfigError(f"--expires: {expires!r} {error}, or never") from None
     if lifetime == 0:
         raise ConfigError("--expires: 0 is not allowed", hint="use a duration such as 12h or 90d, or never")
     unknown = sorted({prefix[0] for prefix in scopes.prefixes if prefix} - set(cli.settings.sources))

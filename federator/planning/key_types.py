@@ -39,7 +39,7 @@ def parse_window(text: str) -> ChangeWindow:
     match = _WINDOW.fullmatch(text)
     start, end = (int(match[hour]) * 60 + int(match[hour + 1]) for hour in (2, 4)) if match else (0, 0)
     if match is None or start == end or start >= _MIDNIGHT or end > _MIDNIGHT:
-        raise ValueError("times of the week like Mon-Fri 20:00-06:00, Sat,Sun 00:00-24:00, 22:00-04:00")
+        raise ValueError("must be times of the week like Mon-Fri 20:00-06:00, Sat,Sun 00:00-24:00, 22:00-04:00")
     return ChangeWindow(_parse_days(match[1]) if match[1] else frozenset(range(7)), start, end)
 
 
@@ -58,7 +58,7 @@ def parse_duration(value: object) -> float:
         return float(value)
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)", str(value))
     if match is None:
-        raise ValueError("a duration like 500ms, 90s, 10m, 2h, 1d")
+        raise ValueError("must be a duration like 500ms, 90s, 10m, 2h, 1d")
     return float(match[1]) * _UNITS[match[2]]
 
 
@@ -78,7 +78,7 @@ def _check_pattern(text: str) -> str:
 
 def _check_location(text: str) -> str:
     if not is_location(text):
-        raise ValueError("a prefix of locations like s3://bucket/lake or s3a://")
+        raise ValueError("must be a prefix of locations like s3://bucket/lake or s3a://")
     return text
 
 
@@ -91,7 +91,7 @@ def _check_timezone(text: str) -> str:
     try:
         ZoneInfo(text)
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise ValueError("a time zone like UTC or Europe/Vienna") from None
+        raise ValueError("must be a time zone like UTC or Europe/Vienna") from None
     return text
 
 

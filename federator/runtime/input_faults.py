@@ -68,14 +68,14 @@ def describe_faults(faults: Iterable[Mapping[str, Any]], *, skip: int = 0) -> st
 
 def describe_fault(fault: Mapping[str, Any]) -> str:
     """Return what a value must be, without its name: ``must be at most 100``, ``is required``."""
-    return _PREDICATES.get(fault["type"]) or _own_text(fault) or f"must be {describe_expected(fault)}"
+    return _PREDICATES.get(fault["type"]) or _own_text(fault) or f"must be {_describe_expected(fault)}"
 
 
-def describe_expected(fault: Mapping[str, Any]) -> str:
-    """Return the expected value as a noun phrase: ``at most 100``. The text of a check of the federator is returned as it is."""
+def _describe_expected(fault: Mapping[str, Any]) -> str:
+    """Return the expected value as a noun phrase: ``at most 100``."""
     template = _EXPECTED.get(fault["type"])
     if template is None:
-        return _own_text(fault) or "another value"
+        return "another value"
     # A limit of a float option is written as people write it: 0, not 0.0.
     limits = {
         key: int(value) if isinstance(value, float) and value.is_integer() else value

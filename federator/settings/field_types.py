@@ -22,7 +22,7 @@ CLEAR_TEXT = "clear_text"
 def _parse_positive_duration(value: object) -> float:
     seconds = parse_duration(value)
     if seconds == 0:
-        raise ValueError("a duration above 0 like 500ms, 90s, 10m, 2h, 1d")
+        raise ValueError("must be a duration above 0 like 500ms, 90s, 10m, 2h, 1d")
     return seconds
 
 
@@ -37,7 +37,7 @@ def _check_schedule(value: object) -> str:
         return text
     fields = text.split()
     if len(fields) != len(_CRON):
-        raise ValueError("a cron line of five fields, or @every 15m")
+        raise ValueError("must be a cron line of five fields, or @every 15m")
     for field, (name, low, high) in zip(fields, _CRON, strict=True):
         if not all(_is_cron(part, low, high) for part in field.split(",")):
             raise ValueError(f"{field!r} is not a {name}; use a cron line (minute hour day month weekday) or @every 15m")
@@ -62,7 +62,7 @@ def _check_anchor(text: str) -> str:
     is_local = parts.scheme == "http" and parts.hostname in LOOPBACK
     is_file = parts.scheme == "file" and not parts.netloc and parts.path.startswith("/")
     if parts.password is not None or not (is_file or (parts.netloc and (is_local or parts.scheme in ("s3", "https")))):
-        raise ValueError("file:///path/anchors.jsonl, s3://bucket/prefix or https://host/path, without a password")
+        raise ValueError("must be file:///path/anchors.jsonl, s3://bucket/prefix or https://host/path, without a password")
     return text
 
 
@@ -71,46 +71,46 @@ def check_web_url(text: str) -> str:
     parts = urlsplit(text)
     is_local = parts.scheme == "http" and parts.hostname in LOOPBACK
     if not parts.netloc or parts.username is not None or not (is_local or parts.scheme == "https"):
-        raise ValueError("https://host/path, without a password")
+        raise ValueError("must be https://host/path, without a password")
     return text
 
 
 def _check_sts_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.username is not None or parts.query:
-        raise ValueError("https://host, without a password")
+        raise ValueError("must be https://host, without a password")
     return text
 
 
 def _check_role_arn(text: str) -> str:
     if not is_secret_reference(text) and not re.fullmatch(r"arn:[a-z-]+:iam::[0-9]*:[^\s:]+", text):
-        raise ValueError("arn:aws:iam::ACCOUNT:role/NAME")
+        raise ValueError("must be arn:aws:iam::ACCOUNT:role/NAME")
     return text
 
 
 def _parse_session_duration(value: object) -> float:
     seconds = parse_duration(value)
     if not 900 <= seconds <= 43_200:
-        raise ValueError("a duration from 15m to 12h, as AWS STS allows")
+        raise ValueError("must be a duration from 15m to 12h, as AWS STS allows")
     return seconds
 
 
 def _parse_vend(value: object) -> str | tuple[str, ...]:
     if isinstance(value, str):
         if value not in ("none", *VEND_METHODS, "static"):
-            raise ValueError(f"{', '.join(map(repr, ('none', *VEND_METHODS)))} or 'static'")
+            raise ValueError(f"must be {', '.join(map(repr, ('none', *VEND_METHODS)))} or 'static'")
         return value
     methods = tuple(value) if isinstance(value, list | tuple) else ()
     is_first = "catalog" not in methods[1:]
     if not methods or not is_first or len(set(methods)) < len(methods) or any(method not in VEND_METHODS for method in methods):
-        raise ValueError(f"a list of different ones of {', '.join(map(repr, VEND_METHODS))}, with 'catalog' first")
+        raise ValueError(f"must be a list of different ones of {', '.join(map(repr, VEND_METHODS))}, with 'catalog' first")
     return methods
 
 
 def _check_origin(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or text != f"{parts.scheme}://{parts.netloc}" or not parts.hostname:
-        raise ValueError("an origin like https://catalog.example.com, without a path")
+        raise ValueError("must be an origin like https://catalog.example.com, without a path")
     return text
 
 

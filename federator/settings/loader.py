@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from federator.connector import ConfigError
 from federator.connector.options import LIST_KEYS, ConnectorSettings
 from federator.registry import get_connector, list_impls
-from federator.runtime.input_faults import describe_expected
+from federator.runtime.input_faults import describe_fault
 from federator.runtime.text import nearest_name
 from federator.settings.field_types import CLEAR_TEXT
 from federator.settings.known_secrets import register_secrets
@@ -132,14 +132,16 @@ def _config_error(error: ValidationError, path: FilePath) -> ConfigError:
         return ConfigError(f"{path}: {_section_prefix(where)}{key}: {first['msg']}", hint="write ${VARIABLE} or file:PATH")
     # Do not show a value that should have been a text: it may be a secret.
     value_text = "" if first["type"] in ("missing", "string_type") else f" {first.get('input')!r} is not allowed:"
-    reason = _EXPECTED_TEXTS.get(first["type"]) or describe_expected(first)
-    return ConfigError(f"{path}: {_section_prefix(where)}{key}:{value_text} {reason}")
+    reason = _EXPECTED_TEXTS.get(first["type"]) or describe_fault(first)
+    pronoun = "it " if value_text and reason.startswith("must ") else ""
+    return ConfigError(f"{path}: {_section_prefix(where)}{key}:{value_text} {pronoun}{reason}")
 
 
 _EXPECTED_TEXTS = {
-    "missing": "required, and not set", "string_type": "a text in quotes", "tuple_type": 'a list of texts, such as ["a$*"]',
-    "string_pattern_mismatch": "up to 64 letters, digits, - and _",
-    **dict.fromkeys(("model_type", "dataclass_type", "dict_type"), "a table of keys"),
+    "missing": "required, and not set", "string_type": "must be a text in quotes",
+    "tuple_type": 'must be a list of texts, such as ["a$*"]',
+    "string_pattern_mismatch": "must have up to 64 letters, digits, - and _",
+    **dict.fromkeys(("model_type", "dataclass_type", "dict_type"), "must be a table of keys"),
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ HTTP, SMTP = ForKinds(("webhook", "slack")), ForKinds(("smtp",))
 
 def _check_event(text: str) -> str:
     if text != "*" and text not in list(NoticeEvent):
-        raise ValueError(f"one of *, {', '.join(NoticeEvent)}")
+        raise ValueError(f"must be one of *, {', '.join(NoticeEvent)}")
     return text
 
 

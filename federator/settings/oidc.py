@@ -38,14 +38,14 @@ class SignInSettings(Section):
     def _check_redirect_uri(cls, text: str) -> str:
         parts = urlsplit(text)
         if text != f"{parts.scheme}://{parts.netloc}{CALLBACK_PATH}":
-            raise ValueError(f"https://host{CALLBACK_PATH}")
+            raise ValueError(f"must be https://host{CALLBACK_PATH}")
         return text
 
     @field_validator("request_scopes")
     @classmethod
     def _check_request_scopes(cls, scopes: tuple[str, ...]) -> tuple[str, ...]:
         if "openid" not in scopes or any(not scope or not scope.isprintable() or " " in scope for scope in scopes):
-            raise ValueError('OAuth scopes, with "openid"')
+            raise ValueError('must be OAuth scopes, with "openid"')
         return scopes
 
     @property

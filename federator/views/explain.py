@@ -97,7 +97,7 @@ def explain_object(
     """
     if len(node) < 2:
         raise InvalidInput(
-            f"{path_key(node)!r} is not the id of an object", hint="use source$namespace$table; federator tree shows the ids"
+            f"{path_key(node)!r} is not the id of an object", hint="use source$namespace$table; federator search shows the ids"
         )
     source, path = node[0], node[1:]
     key = path_key(path)

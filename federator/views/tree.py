@@ -297,7 +297,7 @@ def read_table(
     source = freshness.require_source(known, node[0]) if node else None
     if source is None or len(node) < 2:
         raise TableNotFound(
-            f"{path_key(node)!r} is not the id of a table", hint="use source$namespace$table; federator tree shows the ids"
+            f"{path_key(node)!r} is not the id of a table", hint="use source$namespace$table; federator search shows the ids"
         )
     path = node[1:]
     # Tables outside the scopes are not looked up at all.

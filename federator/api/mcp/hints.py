@@ -6,6 +6,7 @@ import re
 
 # Commands and their tools, replaced in this order. What a command's arguments say is in the message, too.
 _TOOLS = (
+    (r"federator search (?=shows )", "search_tables "),
     (r"federator search (\S+)", r"search_tables with query \1"),
     (r"federator (?:tree --view merged|tree|ls '[^']*')", "browse_tree"),
     (r"federator datasets", "search_tables"),

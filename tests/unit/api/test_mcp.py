@@ -199,7 +199,10 @@ def test_errors_are_those_of_the_api(everyone: dict[str, Caller]) -> None:
 @pytest.mark.parametrize(
     ("hint", "translated"),
     [
-        ("use source$namespace$table; federator tree shows the ids", "use source$namespace$table; browse_tree shows the ids"),
+        (
+            "use source$namespace$table; federator search shows the ids",
+            "use source$namespace$table; search_tables shows the ids",
+        ),
         ("list the plans that wait: federator plans list --held", 'list the plans that wait: list_plans with state "held"'),
         ("create a new plan: federator plan", "create a new plan: request_plan"),
         ("federator ls 'lake$sales'", "browse_tree"),

@@ -248,7 +248,7 @@ def test_what_is_no_key_is_refused_and_not_shown(content: str, tmp_path: Path) -
         ({"key": "MC4CAQAwBQ"}, "[audit] key: a secret must not stand in the file"),
         ({"token": "hunter2"}, "[audit] token: a secret must not stand in the file"),
         ({"storage": {"secret_access_key": "hunter2"}}, "[audit.storage] secret_access_key: a secret must not stand"),
-        ({"anchor": "ftp://x/y"}, "[audit] anchor: 'ftp://x/y' is not allowed: file:///path"),
+        ({"anchor": "ftp://x/y"}, "[audit] anchor: 'ftp://x/y' is not allowed: it must be file:///path"),
         ({"anchor": "http://example.org/x"}, "[audit] anchor"),
         ({"anchor": "file://relative"}, "[audit] anchor"),
         ({"anchors": "x"}, "[audit] anchors: unknown key; allowed: key, anchor, token, storage"),

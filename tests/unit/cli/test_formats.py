@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from federator import views
+from federator import audit, views
 from federator.cli.documents import Output, format_document
 from federator.runtime.text import escape_cell
+from federator.store import notifications, plans, reports
+from federator.store.runs import finish_run, insert_run
 from tests.unit.cli.conftest import Shell
 
 #: command → key of its list
@@ -105,6 +107,34 @@ def test_a_cut_list_says_so(filled: Shell) -> None:
     result = filled.run("datasets", "--limit", "1", "--output", "jsonl")
     assert len(result.stdout.splitlines()) == 1
     assert "--limit" in result.stderr
+
+
+_BODY = {"counts": {"source_failed": 1}, "group": {}, "first": []}
+
+
+def test_each_list_of_what_happened_says_that_there_is_more(filled: Shell) -> None:
+    index, body = filled.index(), '{"changes": [], "refusals": [], "held": []}'
+    # Each finished run is in the audit log, too.
+    for name in ("a", "b"):
+        finish_run(index, insert_run(index, "plan"), "ok", summary={})
+        with index.write() as connection:
+            plans.save_plan(connection, digest=name, mirror="nightly", run_id="run", state="ready", body=body)
+            reports.insert_report(connection, reports.StoredReport(name, "drift", name, "ann", 1.0, "/reports", ()))
+            notifications.queue_notification(connection, "ops", name, severity="error", events=1, body=_BODY, due_at=0.0)
+    audit.seal_pending(index)
+    index.close()
+    for words in (
+        ["runs"],
+        ["plans", "list"],
+        ["reports"],
+        ["audit", "list", "--kind", "run_finished"],
+        ["notifications", "list"],
+    ):
+        cut = filled.run(*words, "--limit", "1")
+        assert cut.stderr == "there are more; --limit 4 shows more of them\n", words
+        assert len(cut.stdout.splitlines()) == 2, words
+        assert filled.run(*words, "--limit", "2").stderr == "", words
+        assert [filled.json(*words, "--limit", limit)["more"] for limit in ("1", "2")] == [True, False], words
 
 
 def test_every_time_of_a_view_is_iso_text() -> None:

@@ -39,7 +39,7 @@ def test_from_a_dead_one_to_a_sent_one(shell: Shell) -> None:
         assert refused.exit_code == 1
         assert "is queued, not dead" in refused.stderr
         assert {got.headers["Federator-Notification"] for got in receiver.received} == {dead["id"]}
-    assert shell.json("notifications", "list", "--state", "sent") == {"notifications": []}
+    assert shell.json("notifications", "list", "--state", "sent")["notifications"] == []
 
 
 def test_a_channel_is_tried(shell: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -156,9 +157,28 @@ def test_approving_and_rejecting_is_recorded(shell: Shell) -> None:
     assert (refused.exit_code, f"{created.digest[:12]} was approved by " in refused.stderr) == (1, True)
     assert f"federator plans reject {created.digest[:12]} --overrule" in refused.stderr
     assert shell.json("plans", "reject", created.digest, "--overrule")["state"] == "rejected"
-    assert shell.json("plans", "list", "--held") == {"plans": []}
+    assert shell.json("plans", "list", "--held")["plans"] == []
     proof = shell.json("audit", "verify")
     assert (proof["intact"], proof["events"], proof["unsealed"], proof["first_broken"]) == (True, 2, 0, None)
+
+
+def test_a_second_approval_says_who_approved_before_and_keeps_its_comment(shell: Shell) -> None:
+    created = plan(held=True)
+    saved(shell, created)
+    assert "already" not in shell.run("plans", "approve", created.digest, "--comment", "the owner agreed", LOGNAME="ann").stderr
+    second = shell.run("plans", "approve", created.digest, "--comment", "and so do I", LOGNAME="bob")
+    assert re.search(r"ann approved it already, \d{4}-\d\d-\d\d ", second.stderr)
+    again = shell.json("plans", "approve", created.digest)
+    assert (again["decided_by"], "decided_at" in again) == ("ann", True)
+    comments = [event["detail"].get("comment") for event in shell.json("audit", "list", "--kind", "plan_approved")["events"]]
+    assert comments == [None, "and so do I", "the owner agreed"]
+
+
+def test_a_plan_without_changes_is_listed_as_such(shell: Shell) -> None:
+    saved(shell, plan())
+    saved(shell, replace(plan(), changes=()))
+    listed = shell.run("plans", "list").stdout.splitlines()[1:]
+    assert {re.split(r"  +", line)[2] for line in listed} == {"ready", "no changes"}
 
 
 def test_only_a_held_plan_is_decided(shell: Shell) -> None:

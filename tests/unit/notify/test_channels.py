@@ -18,7 +18,7 @@ MAIL = {"kind": "smtp", "host": "smtp.example.com", "from": "a@example.com", "to
     ("channel", "message"),
     [
         ({"kind": "pager"}, "kind: 'pager' is not allowed"),
-        ({**HOOK, "events": ["fire"]}, "'fire' is not allowed: one of *, run_failed"),
+        ({**HOOK, "events": ["fire"]}, "'fire' is not allowed: it must be one of *, run_failed"),
         ({**HOOK, "min_severity": "loud"}, "min_severity: 'loud' is not allowed"),
         ({**HOOK, "group_by": ["colour"]}, "'colour' is not allowed"),
         ({**HOOK, "nope": 1}, "nope: unknown key; allowed: kind, url"),

@@ -46,9 +46,9 @@ MISTAKES = [
     ("[locations]\naliases = {'lake' = 's3://b/'}", "[locations] aliases: {'lake': 's3://b/'} is not allowed: 'lake' is no", ""),
     ("[tree]\norder = []", "[tree] order: unknown key; allowed: priority, skip", ""),
     ("[history]\nkeep = 1", "[history] keep: unknown key; allowed: keep_days, keep_runs, schedule", ""),
-    ("[history]\nkeep_days = 0", "[history] keep_days: 0 is not allowed: greater than 0", ""),
+    ("[history]\nkeep_days = 0", "[history] keep_days: 0 is not allowed: it must be greater than 0", ""),
     ("[reports.x]\nkind = 'drift'\nkinds = 'drift'", "[reports.x] kinds: unknown key; allowed: kind, schedule, formats, keep", ""),
-    ("[reports.x]\nkind = 'drifts'", "[reports.x] kind: 'drifts' is not allowed: 'inventory', 'drift', 'mirrors', 'fresh", ""),
+    ("[reports.x]\nkind = 'drifts'", "[reports.x] kind: 'drifts' is not allowed: it must be 'inventory', 'drift', 'mirrors', 'fresh", ""),  # noqa: E501
     ("[serve]\nhosts = 'x'", "[serve] hosts: unknown key; allowed: host, port, token", ""),
     ("[sources.c]\nimpl = 'dir'\ndir.pth = '/x'", "[sources.c] dir.pth: unknown key", "did you mean dir.path?"),
     ("[sources.c]\nimpl = 'dir'\nschedul = '@daily'", "[sources.c] schedul: unknown key", "did you mean schedule?"),
@@ -59,12 +59,12 @@ MISTAKES = [
     (MIRROR + "root = '/x'", "[mirrors.m] root: unknown key; allowed: from, to", "root is a key of a source: [sources.NAME]"),
     (MIRROR + "hive3.uri = 'x'", "[mirrors.m] hive3: unknown key; allowed: from, to", "hive3 is a key of a source: [sources.NAME]"),
     # values
-    ("instance = 3", "instance: 3 is not allowed: a table of keys", ""),
-    ("[instance]\nid = 'a b'", "[instance] id: 'a b' is not allowed: up to 64 letters, digits, - and _", ""),
-    ("[spark]\nconf = 3", "[spark] conf: 3 is not allowed: a table of keys", ""),
-    ("[spark.conf]\n'spark.x' = 3", "[spark.conf] spark.x: a text in quotes", ""),
-    ("[verify]\nmax_tables = -1", "[verify] max_tables: -1 is not allowed: at least 0", ""),
-    ("[serve]\nport = 70000", "[serve] port: 70000 is not allowed: at most 65535", ""),
+    ("instance = 3", "instance: 3 is not allowed: it must be a table of keys", ""),
+    ("[instance]\nid = 'a b'", "[instance] id: 'a b' is not allowed: it must have up to 64 letters, digits, - and _", ""),
+    ("[spark]\nconf = 3", "[spark] conf: 3 is not allowed: it must be a table of keys", ""),
+    ("[spark.conf]\n'spark.x' = 3", "[spark.conf] spark.x: must be a text in quotes", ""),
+    ("[verify]\nmax_tables = -1", "[verify] max_tables: -1 is not allowed: it must be at least 0", ""),
+    ("[serve]\nport = 70000", "[serve] port: 70000 is not allowed: it must be at most 65535", ""),
     ("sources = 3", "[sources] must contain tables, such as [sources.lake]", ""),
     ("[sources]\na = 3", "[sources] must contain tables, such as [sources.lake]", ""),
     ("[[sources]]\nimpl = 'dir'", "[sources] must contain tables, such as [sources.lake]", ""),
@@ -82,49 +82,49 @@ MISTAKES = [
     (TWO + "[mirrors.m]\nfrom = 'c'\nto = 'b'", "[mirrors.m] from: no source is called 'c'", "sources: a, b"),
     (TWO + "[mirrors.'m$n']\nfrom = 'a'\nto = 'b'", "[mirrors.m$n]: a name has up to 64 letters, digits, - and _", ""),
     (MIRROR.replace("[instance]\nid", "[verify]\n#"), "[instance] id: required with any mirror", "set a name that marks owned objects"),
-    (MIRROR + "delete = 'all'", "[mirrors.m] delete: 'all' is not allowed: 'never' or 'owned'", ""),
-    (MIRROR + "on_conflict = 'win'", "[mirrors.m] on_conflict: 'win' is not allowed: 'report', 'adopt_if_same_location' or 'source_priority'", ""),  # noqa: E501
-    (MIRROR + "on_missing = 'win'", "[mirrors.m] on_missing: 'win' is not allowed: 'recreate' or 'report'", ""),
-    (MIRROR + "include = 'x'", "[mirrors.m] include: 'x' is not allowed: a list of texts, such as [\"a$*\"]", ""),
-    (MIRROR + "misses_before_delete = 0", "[mirrors.m] misses_before_delete: 0 is not allowed: at least 1", ""),
-    (MIRROR + "max_delete_percent = 101", "[mirrors.m] max_delete_percent: 101 is not allowed: at most 100", ""),
-    (MIRROR + "max_delete_percent = nan", "[mirrors.m] max_delete_percent: nan is not allowed: at most 100", ""),
-    (MIRROR + "transitive = 'maybe'", "[mirrors.m] transitive: 'maybe' is not allowed: true or false", ""),
+    (MIRROR + "delete = 'all'", "[mirrors.m] delete: 'all' is not allowed: it must be 'never' or 'owned'", ""),
+    (MIRROR + "on_conflict = 'win'", "[mirrors.m] on_conflict: 'win' is not allowed: it must be 'report', 'adopt_if_same_location' or 'source_priority'", ""),  # noqa: E501
+    (MIRROR + "on_missing = 'win'", "[mirrors.m] on_missing: 'win' is not allowed: it must be 'recreate' or 'report'", ""),
+    (MIRROR + "include = 'x'", "[mirrors.m] include: 'x' is not allowed: it must be a list of texts, such as [\"a$*\"]", ""),
+    (MIRROR + "misses_before_delete = 0", "[mirrors.m] misses_before_delete: 0 is not allowed: it must be at least 1", ""),
+    (MIRROR + "max_delete_percent = 101", "[mirrors.m] max_delete_percent: 101 is not allowed: it must be at most 100", ""),
+    (MIRROR + "max_delete_percent = nan", "[mirrors.m] max_delete_percent: nan is not allowed: it must be at most 100", ""),
+    (MIRROR + "transitive = 'maybe'", "[mirrors.m] transitive: 'maybe' is not allowed: it must be true or false", ""),
     (MIRROR + "namespace = '{database}'", "[mirrors.m] namespace: {database} is not a level of 'a'", "'a' has no named levels"),
     (MIRROR + "table = '{tabel}'", "[mirrors.m] table: {tabel} is not a level of 'a'", "allowed: table"),
     (MIRROR + "table = '{table'", "[mirrors.m] table: '{table' has an unmatched brace", "use placeholders such as {table}"),
     (HIVE + "[mirrors.m]\nfrom = 'a'\nto = 'b'\nnamespace = '{schema}'", "[mirrors.m] namespace: {schema} is not a level of 'a'", "allowed: catalog, database"),  # noqa: E501
     # durations and schedules
-    ("[verify]\ntimeout = '5 minutes'", "[verify] timeout: '5 minutes' is not allowed: a duration like 500ms, 90s, 10m, 2h, 1d", ""),
-    ("[verify]\ntimeout = 0", "[verify] timeout: 0 is not allowed: a duration above 0", ""),
-    (MIRROR + "min_miss_interval = -1", "[mirrors.m] min_miss_interval: -1 is not allowed: a duration like", ""),
-    (f"[sources.c]\n{MEMORY}\ndeadline = 'inf'", "[sources.c] deadline: 'inf' is not allowed: a duration like", ""),
-    (f"[sources.c]\n{MEMORY}\ndeadline = inf", "[sources.c] deadline: inf is not allowed: a duration like", ""),
-    (f"[sources.c]\n{MEMORY}\ndeadline = true", "[sources.c] deadline: True is not allowed: a duration like", ""),
-    (f"[sources.c]\n{MEMORY}\nschedule = 'hourly'", "[sources.c] schedule: 'hourly' is not allowed: a cron line of five fields, or @every 15m", ""),  # noqa: E501
+    ("[verify]\ntimeout = '5 minutes'", "[verify] timeout: '5 minutes' is not allowed: it must be a duration like 500ms, 90s, 10m, 2h, 1d", ""),  # noqa: E501
+    ("[verify]\ntimeout = 0", "[verify] timeout: 0 is not allowed: it must be a duration above 0", ""),
+    (MIRROR + "min_miss_interval = -1", "[mirrors.m] min_miss_interval: -1 is not allowed: it must be a duration like", ""),
+    (f"[sources.c]\n{MEMORY}\ndeadline = 'inf'", "[sources.c] deadline: 'inf' is not allowed: it must be a duration like", ""),
+    (f"[sources.c]\n{MEMORY}\ndeadline = inf", "[sources.c] deadline: inf is not allowed: it must be a duration like", ""),
+    (f"[sources.c]\n{MEMORY}\ndeadline = true", "[sources.c] deadline: True is not allowed: it must be a duration like", ""),
+    (f"[sources.c]\n{MEMORY}\nschedule = 'hourly'", "[sources.c] schedule: 'hourly' is not allowed: it must be a cron line of five fields, or @every 15m", ""),  # noqa: E501
     (f"[sources.c]\n{MEMORY}\nschedule = '61 * * * *'", "[sources.c] schedule: '61 * * * *' is not allowed: '61' is not a minute;", ""),
     (f"[sources.c]\n{MEMORY}\nschedule = '* * * * xx'", "[sources.c] schedule: '* * * * xx' is not allowed: 'xx' is not a weekday;", ""),  # noqa: E501
     (MIRROR + "include = ['re:(']", "[mirrors.m.include] 0: 're:(' is not allowed: not a regular expression: missing )", ""),
     (MIRROR + "deny_properties = ['re:*']", "[mirrors.m.deny_properties] 0: 're:*' is not allowed: not a regular expression", ""),
     (MIRROR + "where.owners = ['x']", "[mirrors.m.where] owners: unknown key; allowed: owner, location, properties", ""),
-    (MIRROR + "where.owner = 'x'", "[mirrors.m.where] owner: 'x' is not allowed: a list of texts", ""),
+    (MIRROR + "where.owner = 'x'", "[mirrors.m.where] owner: 'x' is not allowed: it must be a list of texts", ""),
     (MIRROR + "where.properties.team = 're:['", "[mirrors.m.where.properties] team: 're:[' is not allowed: not a regular expression", ""),  # noqa: E501
     (MIRROR + "replace = [{from = 'a'}]", "[mirrors.m.replace.0] to: required, and not set", ""),
     (MIRROR + "replace = [{from = 'a', to = 'b', where = 'c'}]", "[mirrors.m.replace.0] where: unknown key; allowed: from, to, in", ""),
     (MIRROR + "replace = [{from = 'a', to = 'b', in = 'schema'}]", "[mirrors.m] replace: 'schema' is not a level of 'a'", "allowed: table"),  # noqa: E501
     (MIRROR + "replace = [{from = 'a', to = '\\1'}]", "[mirrors.m] replace: '\\\\1' does not fit 'a': invalid group reference", ""),
-    (MIRROR + "location = [{from = 'x', to = 's3://b'}]", "[mirrors.m.location.0] from: 'x' is not allowed: a prefix of locations", ""),
+    (MIRROR + "location = [{from = 'x', to = 's3://b'}]", "[mirrors.m.location.0] from: 'x' is not allowed: it must be a prefix of locations", ""),  # noqa: E501
     (MIRROR + "location = [{from = 's3a://', to = 's3://c'}]", "[mirrors.m] location: 's3a://' and 's3://c' must both end in / or neither", ""),  # noqa: E501
     (MIRROR + "location = [{from = 's3://a', to = 's3://c'}, {from = 's3://b', to = 's3://c'}]", "[mirrors.m] location: two entries have the same target", ""),  # noqa: E501
-    (MIRROR + "windows = ['Mon-Fri']", "[mirrors.m.windows] 0: 'Mon-Fri' is not allowed: times of the week like Mon-Fri 20:00-06:00", ""),  # noqa: E501
-    (MIRROR + "timezone = 'Mars/Base'", "[mirrors.m] timezone: 'Mars/Base' is not allowed: a time zone like UTC", ""),
-    (MIRROR + "approval = 'yes'", "[mirrors.m] approval: 'yes' is not allowed: 'guarded' or 'required'", ""),
+    (MIRROR + "windows = ['Mon-Fri']", "[mirrors.m.windows] 0: 'Mon-Fri' is not allowed: it must be times of the week like Mon-Fri 20:00-06:00", ""),  # noqa: E501
+    (MIRROR + "timezone = 'Mars/Base'", "[mirrors.m] timezone: 'Mars/Base' is not allowed: it must be a time zone like UTC", ""),
+    (MIRROR + "approval = 'yes'", "[mirrors.m] approval: 'yes' is not allowed: it must be 'guarded' or 'required'", ""),
     (MIRROR + "on_conflict = 'source_priority'", '[mirrors.m] source_priority and on_conflict = "source_priority" need each other', "set e.g."),  # noqa: E501
     (MIRROR + "source_priority = ['a']", '[mirrors.m] source_priority and on_conflict = "source_priority" need each other', "set e.g."),
     (MIRROR + "on_conflict = 'source_priority'\nsource_priority = ['z']", "[mirrors.m] source_priority: no source is called 'z'", ""),
     (HIVE + "[mirrors.m]\nfrom = 'a'\nto = 'b'\nnamespace = '{database[x]}'", "[mirrors.m] namespace: {database[x]} is not a level of 'a'", ""),  # noqa: E501
     (MIRROR + "schedule = '@every 0s'", "[mirrors.m] schedule: '@every 0s' is not allowed: @every needs a second or more", ""),
-    (MIRROR + "schedule = '@every soon'", "[mirrors.m] schedule: '@every soon' is not allowed: a duration like", ""),
+    (MIRROR + "schedule = '@every soon'", "[mirrors.m] schedule: '@every soon' is not allowed: it must be a duration like", ""),
     # the environment
     ("[sources.c]\nimpl = 'dir'\ndir.root = '${NOT_SET}'", "[sources.c] dir.root: the environment variable NOT_SET is not set", ""),
     ("[index]\nurl = '${NOT_SET}'", "[index] url: the environment variable NOT_SET is not set", ""),
@@ -194,7 +194,7 @@ def test_durations(text: object, length: float) -> None:
     "text", ["", "10", "m", "10 m", "-1s", "1e3s", "10min", "１s", None, [], -1, float("nan"), float("inf"), True]
 )
 def test_invalid_durations(text: object) -> None:
-    with pytest.raises(ValueError, match="a duration like"):
+    with pytest.raises(ValueError, match="must be a duration like"):
         parse_duration(text)
 
 
