@@ -85,6 +85,7 @@ def test_the_palette_leads_to_tables_views_and_commands_by_keyboard(open_page: C
     for _ in "pause sync":
         page.keyboard.press("Backspace")
     page.keyboard.type("> crawl copy")
+    expect(palette.get_by_role("option", selected=True)).to_have_text("Crawl copy")
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="Crawl copy requested")).to_be_visible()
     page.keyboard.press("g")

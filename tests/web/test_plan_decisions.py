@@ -205,12 +205,15 @@ def test_the_sync_that_applies_a_plan_is_shown_when_it_begins(open_page: OpenPag
 
 def test_a_second_application_is_refused_and_the_first_is_shown(browser: Browser, service: Service) -> None:
     page = browser.new_page(base_url=service.url)
+
+    def overtake(route: Route) -> None:
+        with service.index.write() as connection:
+            requests.queue_request(connection, "apply", {"plans": [service.plan]}, actor="ann")
+        route.continue_()
+
+    page.route("**/apply", overtake)
     page.goto(f"/ui/plans/{service.plan}")
-    button = page.get_by_role("button", name="Apply the others")
-    expect(button).to_be_visible()
-    with service.index.write() as connection:
-        requests.queue_request(connection, "apply", {"plans": [service.plan]}, actor="ann")
-    button.click()
+    page.get_by_role("button", name="Apply the others").click()
     expect(page.locator("#announcer")).to_contain_text("ann has requested the application of the plan")
     expect(page.get_by_role("region", name="Application")).to_contain_text("requested by ann")
     page.close()
