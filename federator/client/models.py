@@ -77,6 +77,15 @@ class SourceHealth(Source):
     job: JobView | None
 
 
+class LiveState(Model):
+    """Revisions of the sources, and digests of the overview, the newest runs and the newest plans: what differs has changed."""
+
+    overview: str
+    runs: str
+    plans: str
+    revisions: dict[str, int]
+
+
 class Overview(Model):
     """Counts of tables by verification state and of drift by severity, and what needs attention."""
 
@@ -89,6 +98,7 @@ class Overview(Model):
     attention: list[AttentionItem]
     sources: list[SourceHealth]
     freshness: list[Freshness]
+    live: LiveState
 
 
 class Me(Model):

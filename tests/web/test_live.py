@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from federator.store import runs
 from federator.store import tables as t
@@ -63,6 +63,21 @@ def test_rows_in_hand_stay_while_new_ones_are_announced(open_page: OpenPage, ser
     expect(notice).to_have_count(0)
     page.keyboard.press("c")
     assert page.evaluate("document.querySelectorAll('.picked').length") == 1
+
+
+def test_what_changes_before_the_stream_is_open_is_shown(browser: Browser, service: Service) -> None:
+    page = browser.new_page(base_url=service.url)
+    held: list[Route] = []
+    page.route("**/api/v1/events", lambda route: held.append(route))
+    page.goto("/ui/runs")
+    expect(_row(page, service.run.id)).to_be_visible()
+    expect(page.locator(".tools > a.live")).to_contain_text("fresh")
+    (new,) = _insert_runs(service, 1)
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    expect(_row(page, new.id)).to_be_visible()
+    page.close()
 
 
 def test_a_list_that_nobody_works_in_follows_at_once(open_page: OpenPage, service: Service) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from federator.api.models.base import FreshnessList, ResponseModel
+from federator.api.models.live import LiveState
 from federator.api.models.sources import Source
 from federator.store.field_types import OptionalTimestamp
 from federator.views.crawl_history import CrawlDay
@@ -27,7 +28,7 @@ class SourceHealth(Source):
     )
 
 
-class Overview(ResponseModel):
+class OverviewContent(ResponseModel):
     """What exists, how well it is, and what needs attention."""
 
     tables: int = Field(examples=[120], description="number of tables of all visible sources")
@@ -44,6 +45,14 @@ class Overview(ResponseModel):
     attention: list[AttentionItem] = Field(description="the most severe first, and the oldest of equal severity first")
     sources: list[SourceHealth] = Field(description="all visible sources, by name")
     freshness: FreshnessList
+
+
+class Overview(OverviewContent):
+    """The overview, and the state that the events after it are compared with."""
+
+    live: LiveState = Field(
+        description="live status at this time: an event of `GET /api/v1/events` that differs tells of a change"
+    )
 
 
 class SnoozeRequest(BaseModel):

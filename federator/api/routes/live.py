@@ -18,16 +18,10 @@ from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, Tabl
 from federator.api.live_states import POLL_SECONDS, LiveStates
 from federator.api.models.base import to_json
 from federator.api.models.live import LiveState
-from federator.api.principals import Principal
 from federator.api.problems import problem_docs
 from federator.api.routes.overview import build_overview
 from federator.api.run_streams import EventStreamResponse
-from federator.api.server_sent_events import RETRY, LastEventId, SentEvents, event_id
-from federator.settings import Settings
-from federator.store import Index
-from federator.views import live
-from federator.views.table_counts import TableCounts
-from federator.views.visibility import Visibility
+from federator.api.server_sent_events import RETRY, LastEventId, SentEvents
 
 router = APIRouter(prefix="/api/v1")
 
@@ -65,7 +59,7 @@ async def stream_live_events(
     key = (principal.name, principal.role, *principal.scopes.texts)
 
     async def read() -> LiveState:
-        return await states.get(key, lambda: _read_state(index, settings, principal, visibility, table_counts))
+        return await states.get(key, lambda: build_overview(index, settings, principal, visibility, table_counts).live)
 
     events = _iter_events(read, lambda: states.is_closed, seconds, last_event_id)
     return EventStreamResponse(events, request.app.state.run_streams, principal.name)
@@ -87,15 +81,3 @@ async def _iter_events(
 async def _sleep() -> None:
     """Wait for the next poll. Tests replace this function."""
     await asyncio.sleep(POLL_SECONDS)
-
-
-def _read_state(
-    index: Index, settings: Settings, principal: Principal, visibility: Visibility, table_counts: TableCounts
-) -> LiveState:
-    overview = build_overview(index, settings, principal, visibility, table_counts)
-    return LiveState(
-        overview=event_id(to_json(overview)),
-        runs=event_id(repr(live.list_newest_runs(index, visibility)).encode()),
-        plans=event_id(repr(live.list_newest_plans(index, visibility)).encode()),
-        revisions={source.name: source.freshness.revision for source in overview.sources},
-    )

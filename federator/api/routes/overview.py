@@ -14,17 +14,20 @@ from federator import audit
 from federator.api.bodies import ApiRoute
 from federator.api.dependencies import IndexDep, PrincipalDep, SettingsDep, TableCountsDep, VisibilityDep
 from federator.api.freshness import list_source_freshness
-from federator.api.models.overview import Overview, OverviewHistory, SnoozeRequest, SourceHealth, SourceHistory
+from federator.api.models.base import to_json
+from federator.api.models.live import LiveState
+from federator.api.models.overview import Overview, OverviewContent, OverviewHistory, SnoozeRequest, SourceHealth, SourceHistory
 from federator.api.models.sources import Source
 from federator.api.paging import etag_response, not_modified_docs, require_storable
 from federator.api.principals import Principal, Role
 from federator.api.problems import NotFound, problem_docs
 from federator.api.routes.jobs import list_visible_jobs
 from federator.api.routes.sources import list_sources
+from federator.api.server_sent_events import event_id
 from federator.connector import StateError
 from federator.settings import Settings
 from federator.store import Index, snoozes
-from federator.views import crawl_history, overview, runs
+from federator.views import crawl_history, live, overview, runs
 from federator.views.overview import AttentionItem
 from federator.views.table_counts import TableCounts
 from federator.views.visibility import Visibility
@@ -53,7 +56,22 @@ def get_overview(
 def build_overview(
     index: Index, settings: Settings, principal: Principal, visibility: Visibility, table_counts: TableCounts
 ) -> Overview:
-    """Return the overview as the principal sees it."""
+    """Return the overview and the live status. The newest runs and plans are read first: no change is taken for a known one."""
+    newest_runs, newest_plans = live.list_newest_runs(index, visibility), live.list_newest_plans(index, visibility)
+    content = build_content(index, settings, principal, visibility, table_counts)
+    state = LiveState(
+        overview=event_id(to_json(content)),
+        runs=event_id(repr(newest_runs).encode()),
+        plans=event_id(repr(newest_plans).encode()),
+        revisions={source.name: source.freshness.revision for source in content.sources},
+    )
+    return Overview(**dict(content), live=state)
+
+
+def build_content(
+    index: Index, settings: Settings, principal: Principal, visibility: Visibility, table_counts: TableCounts
+) -> OverviewContent:
+    """Return what the principal sees of the overview, without its live status."""
     sources = list_sources(index, settings, principal.scopes)
     overdue = {source.name: since for source in sources if (since := _overdue_since(source, time.time())) is not None}
     with index.read() as connection:
@@ -66,7 +84,7 @@ def build_overview(
         active_runs = runs.count_active_runs(connection, visibility)
         jobs = list_visible_jobs(connection, settings, visibility)
     states = {name: {state: group.count for state, group in by_state.items()} for name, by_state in counts.states.items()}
-    return Overview(
+    return OverviewContent(
         tables=sum(source.tables for source in sources),
         datasets=counts.datasets,
         datasets_with_several_declarations=counts.shared,
@@ -110,7 +128,7 @@ def snooze_attention(
 ) -> AttentionItem:  # fmt: skip
     """Hide an entry of `attention` from the principal until it changes, at the longest for the given hours. It stays in the response,
     with the field `snoozed_until`. Others see it as before. An audit event records it, unless the same request is repeated."""
-    item = _find_item(key, build_overview(index, settings, principal, visibility, table_counts))
+    item = _find_item(key, build_content(index, settings, principal, visibility, table_counts))
     if item.digest != spec.digest:
         raise StateError(f"{key} has changed since it was read", hint="read GET /api/v1/overview again")
     now = time.time()
@@ -125,13 +143,13 @@ def end_snooze(
     table_counts: TableCountsDep,
 ) -> AttentionItem:  # fmt: skip
     """Show an entry of `attention` to the principal again. An audit event records it, if the entry was snoozed."""
-    item = _find_item(key, build_overview(index, settings, principal, visibility, table_counts))
+    item = _find_item(key, build_content(index, settings, principal, visibility, table_counts))
     snoozes.delete_snooze(index, principal.name, key)
     audit.seal_pending(index)
     return replace(item, snoozed_until=None)
 
 
-def _find_item(key: str, built: Overview) -> AttentionItem:
+def _find_item(key: str, built: OverviewContent) -> AttentionItem:
     require_storable(key, "key")
     for item in built.attention:
         if item.key == key:

@@ -1,6 +1,6 @@
 // The live status: one stream of events while the tab can be seen, and a banner while the server does not respond.
 import {ApiError, follow, readPerson, Unreachable} from "./api.js";
-import {readOverview} from "./attention.js";
+import {onOverview, readOverview} from "./attention.js";
 import {byId, icon, make} from "./dom.js";
 import {ago} from "./format.js";
 import {button} from "./parts.js";
@@ -16,14 +16,15 @@ let known = null, reader = new AbortController();
 /* Called with the names of what has changed (overview, runs, plans), the sources with a new revision, and whether the overview was read. */
 export const onChange = listener => listeners.push(listener);
 
-const changedSources = (state, before) => Object.keys(state.revisions).filter(source => state.revisions[source] !== before.revisions[source]);
+// The first overview has the state that events are compared with: what changes before the stream is open is noticed, too.
+onOverview(({live}) => { known ??= live; });
 
-function compare(state) {
+function compare(state, isRead = false) {
   const before = known;
   known = state;
   if (!before) return;
-  const parts = ["overview", "runs", "plans"].filter(part => state[part] !== before[part]), sources = changedSources(state, before);
-  for (const listener of listeners) listener(parts, sources);
+  const parts = ["overview", "runs", "plans"].filter(part => state[part] !== before[part]), sources = Object.keys(state.revisions).filter(source => state.revisions[source] !== before.revisions[source]);
+  for (const listener of listeners) listener(parts, sources, isRead);
 }
 
 /* One tab of the browser follows the stream, and the others of the same principal get its events: a browser keeps few connections to a
@@ -103,10 +104,7 @@ async function poll(report) {
     report(null, 0, "polling");
     await pause(POLL);
     await shown();
-    const revisions = Object.fromEntries((await readOverview()).sources.map(source => [source.name, source.freshness.revision]));
-    const sources = known ? changedSources({revisions}, known) : Object.keys(revisions);
-    known = {...known, revisions};
-    for (const listener of listeners) listener(["overview", "runs", "plans"], sources, true);
+    compare((await readOverview()).live, true);
   }
 }
 
