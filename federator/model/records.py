@@ -52,7 +52,7 @@ class NamespaceRecord:
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the content without volatile properties (``digests``), as hexadecimal text."""
-        return digest_of(_digest_content(self))
+        return digest_of(_digest_content(self, _canonical(self.location)))
 
 
 @dataclass(frozen=True)
@@ -90,23 +90,26 @@ class TableRecord:
     @cached_property
     def canonical(self) -> str | None:
         """Return the canonical location, which identifies the dataset. None without a location."""
-        return canonical_location(self.location) if self.location else None
+        return _canonical(self.location)
 
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the content without volatile properties (``digests``) and ``version``, as hexadecimal text."""
-        return digest_of([*_digest_content(self), self.schema, self.problem])
+        return digest_of([*_digest_content(self, self.canonical), self.schema, self.problem])
 
 
 Record = NamespaceRecord | TableRecord
 
 
-def _digest_content(record: Record) -> list[object]:
-    location = canonical_location(record.location) if record.location else None
+def _canonical(location: str | None) -> str | None:
+    return canonical_location(location) if location else None
+
+
+def _digest_content(record: Record, canonical: str | None) -> list[object]:
     return [
         record.kind,
         list(record.path),
-        location,
+        canonical,
         stable_properties(record.properties),
         record.doc,
         record.owner,

@@ -9,7 +9,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def is_storable(text: str) -> bool:
     """Return whether a text contains neither a NUL character nor a lone surrogate."""
-    return _UNSTORABLE.search(text) is None
+    # Most text is ASCII, for which the expression takes many times longer than this search.
+    return "\0" not in text if text.isascii() else _UNSTORABLE.search(text) is None
 
 
 def escape_unstorable(text: str) -> str:
