@@ -35,6 +35,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from federator.connector import Capabilities, Connector, LocationRules
+from federator.connector.storage import is_local_root
 from federator.lance.lazy_facade import lazy_facade_class
 from federator_connectors._dir.catalog import DirCatalog
 from federator_connectors._dir.settings import OFF, ON, DirSettings
@@ -62,7 +63,11 @@ class DirConnector(Connector[DirSettings]):
     )
 
     def capabilities_for(self, settings: DirSettings) -> Capabilities:
-        capabilities = replace(self.capabilities, locations=LocationRules(directory=settings.root_uri))
+        # An object store overwrites the marker of a declared table.
+        server = None if is_local_root(settings.root_uri) else settings.root_uri
+        capabilities = replace(
+            self.capabilities, locations=LocationRules(directory=settings.root_uri), declarations_race_in=server
+        )
         if settings.manifest_enabled == OFF:
             return replace(capabilities, max_depth=0, levels=())
         if settings.manifest_enabled == ON:

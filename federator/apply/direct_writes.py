@@ -96,7 +96,7 @@ class DirectWriter:
         self._opening = threading.Lock()
         self._publisher = Publisher(index, settings, lambda source: self.facade(source).borrow_catalog())
         self._lease = WriterLease(index)
-        self.locks = TableLocks(index)
+        self.locks = TableLocks(index, settings)
         self._recovery = DirectRecovery(index, "api", self.locks, self._open_known, self._publisher.publish, self._lease)
 
     def write(self, request: WriteRequest, call: Callable[[CatalogNamespace], T], *, locked: bool = False) -> WriteResult[T]:

@@ -128,6 +128,9 @@ class Capabilities:
     property_key_length: int | None = None
     property_value_length: int | None = None
     locations: LocationRules = LocationRules()
+    #: the server that carries out several concurrent declarations of one name; None if it refuses all but one. Catalogs of the same
+    #: server have the same name here, and the same paths. The federator makes its declarations there one after the other.
+    declarations_race_in: str | None = None
     #: the catalog issues temporary credentials for the files of one table (``Catalog.issue_credentials``)
     vends_credentials: bool = False
 

@@ -138,6 +138,7 @@ def _application(context: RunContext, rule: MirrorRule, changes: Sequence[Change
     """
     deployment.require_original(context.index, context.settings.instance)
     target = context.settings.source(rule.target)
+    capabilities = source_capabilities(target.spec)
     origins = {parent_path(parse_path_key(change.origin_path)) for change in changes if change.origin_path}
     targets = {parent_path(parse_path_key(change.target_path)) for change in changes}
     with (
@@ -158,14 +159,14 @@ def _application(context: RunContext, rule: MirrorRule, changes: Sequence[Change
             rule,
             first_pair.origin,
             first_pair.target,
-            keeps_properties=source_capabilities(target.spec).keeps_properties,
+            keeps_properties=capabilities.keeps_properties,
             stop=context.stop,
             deadline=leases.CALL_DEADLINE_SECONDS,
             extra_connections=other_pairs,
             writes_per_second=target.writes_per_second,
             max_failures=context.max_failures,
             stored=context.run.kind == "apply",
-            drop_refusal=None if context.drops_confirmed else drop_refusal(source_capabilities(target.spec)),
-            locks=TableLocks(context.index),
+            drop_refusal=None if context.drops_confirmed else drop_refusal(capabilities),
+            locks=TableLocks(context.index, context.settings) if capabilities.declarations_race_in else None,
         )
         yield Application(executor, _StoreApplicationIndex(context, lease))

@@ -33,6 +33,7 @@ def resolve_direct_writes(context: RunContext, sources: Collection[str]) -> None
             return opened_as_known(index, context.source_spec(source), namespaces)
 
         with closing(Publisher(index, context.settings, lambda source: open_catalog(context.source_spec(source)))) as publisher:
-            recovery = DirectRecovery(index, context.run.actor, TableLocks(index), open_known, publisher.publish)
+            locks = TableLocks(index, context.settings)
+            recovery = DirectRecovery(index, context.run.actor, locks, open_known, publisher.publish)
             recovery.resolve(sources)
         recovery.delete_leases()

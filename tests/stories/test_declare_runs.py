@@ -20,6 +20,7 @@ from federator.settings import parse_settings
 from federator.stages.declare import DeclareSpec
 from federator.stages.export import export_index
 from federator.store import drift_detection, roots
+from federator.store.leases import TABLE_PREFIX, list_lapsed_leases
 from federator.store.roots import ScanResult
 from federator.testing import MemoryStore
 from federator.views import drift
@@ -61,6 +62,8 @@ def test_an_orphan_is_declared_and_is_none_any_more(federator: Federator, tmp_pa
     ] == [(f"declare:{name}", ["sales$sales_orders"], ["not_valid"]) for name in ("one", "two")]
     result = federator.apply([(plan, plan.digest) for plan in planned.plans])
     assert (result.state, [outcome.state.value for outcome in result.outcomes]) == ("ok", ["done", "done"])
+    taken = list_lapsed_leases(federator.index, TABLE_PREFIX)
+    assert taken == [], "a catalog that refuses the second of two declarations needs no lock of the table"
     with MemoryStore(str(tmp_path / "one.json")).locked_state() as state:
         made = next(value for key, value in state["tables"].items() if "sales_orders" in key)
     assert "federator." not in str(made), "a person's declaration carries no mark"

@@ -1,6 +1,7 @@
 """Two processes of one index that declare the same name in Unity: a plan's application, and a principal's direct write.
 
-Unity answers 200 to both of two concurrent creates, and the name is 500 for ever after.
+Unity answers 200 to both of two concurrent creates, and the name is 500 for ever after. The two may write through two sources of the
+same server.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tests.unit.api.service_process import Process
 
 pytestmark = pytest.mark.timeout(300)
 NAME = ("main", "s", "t")
-TABLE = "%24".join(["uc", *NAME])
+#: the source of the direct writes, by index: that of the plan, and another of the same server
+DIRECT_SOURCES = {"sqlite": "uc", "postgresql": "other"}
 
 
 class Held(UnityStub):
@@ -69,10 +71,17 @@ def config(request: pytest.FixtureRequest, tmp_path: Path, unity: Held) -> Path:
     file = tmp_path / "federator.toml"
     file.write_text(
         f'[instance]\nid = "test"\n[index]\nurl = "{url}"\n[serve]\nport = 0\n[verify]\nenabled = false\n'
-        f'[sources.uc]\nimpl = "unity"\nendpoint = "{unity.url}"\n',
+        f'[sources.uc]\nimpl = "unity"\nendpoint = "{unity.url}"\n'
+        f'[sources.other]\nimpl = "unity"\nendpoint = "{unity.url}/"\ncatalog = "main"\n',
         encoding="utf-8",
     )
     return file
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest) -> str:
+    """The identifier for direct writes."""
+    return "%24".join([DIRECT_SOURCES[request.node.callspec.params["config"]], *NAME])
 
 
 @pytest.fixture
@@ -88,31 +97,33 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_direct_write_does_not_race_the_application_of_a_plan(config: Path, unity: Held, api: Api) -> None:
+def test_a_direct_write_does_not_race_the_application_of_a_plan(config: Path, unity: Held, api: Api, table: str) -> None:
     words = ["declare", str(config.parent / "orders.lance"), "--into", "uc", "--as", "$".join(NAME), "--yes"]
     command = [str(Path(sys.executable).with_name("federator")), *words]
     with subprocess.Popen(command, cwd=config.parent, stderr=subprocess.DEVNULL) as process:
         try:
             wait_until(lambda: unity.creations == 1 or process.poll() is not None)
-            response = _declare(api.post)
+            response = _declare(api.post, table)
             unity.go.set()
             assert process.wait(240) == 0
         finally:
             process.kill()
     assert (response.status_code, response.json()["code"]) == (409, 14), response.text
     assert (unity.creations, unity.world.broken) == (1, set())
-    assert api.get(f"/api/v1/tables/{TABLE}").status_code == 200, "the index knows a source that no crawl has read"
-    assert _declare(api.post).json()["code"] == 5, "the lock is free after the application"
+    assert api.get(f"/api/v1/tables/{'%24'.join(['uc', *NAME])}").status_code == 200, (
+        "the index knows a source that no crawl has read"
+    )
+    assert _declare(api.post, table).json()["code"] == 5, "the lock is free after the application"
 
 
 @pytest.mark.usefixtures("impatient")
-def test_the_application_of_a_plan_does_not_race_a_direct_write(config: Path, unity: Held) -> None:
+def test_the_application_of_a_plan_does_not_race_a_direct_write(config: Path, unity: Held, table: str) -> None:
     process, federator = Process(config.parent, "api"), Federator.open(load_settings(config))
     try:
         url = process.url()
         plans = federator.declare(DeclareSpec([str(config.parent / "orders.lance")], ["uc"], "$".join(NAME))).plans
         with ThreadPoolExecutor(1) as threads:
-            sent = threads.submit(_declare, lambda path, **body: httpx.post(url + path, timeout=240, **body))
+            sent = threads.submit(_declare, lambda path, **body: httpx.post(url + path, timeout=240, **body), table)
             wait_until(lambda: unity.creations == 1)
             result = federator.apply([(plan, plan.digest) for plan in plans])
             unity.go.set()
@@ -125,5 +136,5 @@ def test_the_application_of_a_plan_does_not_race_a_direct_write(config: Path, un
     assert (result.state, unity.creations, unity.world.broken) == ("partial", 1, set())
 
 
-def _declare(post: Callable[..., httpx.Response]) -> httpx.Response:
-    return post(f"/v1/table/{TABLE}/declare", json={"location": "s3://lake/direct"})
+def _declare(post: Callable[..., httpx.Response], table: str) -> httpx.Response:
+    return post(f"/v1/table/{table}/declare", json={"location": "s3://lake/direct"})

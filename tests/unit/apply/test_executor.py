@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from federator.planning.changes import Action, Change
 from federator.planning.ownership import OwnershipMarker
 from federator.planning.rule import MirrorRule
 from federator.registry import open_catalog
+from federator.settings import parse_settings
 from federator.store import Index
 from federator.testing.memory_store import MemoryStore
 from tests.fixtures.journal import Notes
@@ -151,12 +153,13 @@ def test_after_max_failures_nothing_more_is_begun(side: Side, most: int | None, 
 
 
 def test_calls_start_no_more_often_than_the_rate_says(side: Side, sqlite_index: Index) -> None:
-    now, executor = [100.0], side.executor(writes_per_second=4, locks=TableLocks(sqlite_index))
+    settings = parse_settings({"sources": {"b": {"impl": "federator.testing:CONNECTOR"}}}, FilePath("federator.toml"))
+    now, executor = [100.0], side.executor(writes_per_second=4, locks=TableLocks(sqlite_index, settings))
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
         # A change that waits holds no lock.
-        with TableLocks(sqlite_index).hold("b", *(("s", f"t{n}") for n in range(4)), wait=0.0):
+        with TableLocks(sqlite_index, settings).hold("b", *(("s", f"t{n}") for n in range(4)), wait=0.0):
             pass
 
     executor._rate = RateLimiter(4, lambda: now[0], sleep)

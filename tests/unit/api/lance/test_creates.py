@@ -137,7 +137,7 @@ def test_a_write_waits_for_another_process_and_says_so(own_service: Service, mon
     monkeypatch.setattr(table_locks, "TABLE_WAIT_SECONDS", 0.3)
     monkeypatch.setattr("federator.api.lance.table_data.TABLE_WAIT_SECONDS", 0.3)
     before = len(_journal(own_service))
-    with TableLocks(other).hold("lake", ("Orders",)):
+    with TableLocks(other, own_service.settings).hold("lake", ("Orders",)):
         for response in (_create(own_service, "orders"), own_service.post("/v1/table/lake%24orders/declare")):
             assert (response.status_code, response.json()["code"]) == (409, 14), response.text
         for address, body in (
@@ -154,7 +154,7 @@ def test_a_write_waits_for_another_process_and_says_so(own_service: Service, mon
 
 
 def test_a_lock_is_free_after_an_error(own_service: Service, tmp_path: FilePath) -> None:
-    locks = TableLocks(own_service.index)
+    locks = TableLocks(own_service.index, own_service.settings)
     with pytest.raises(ZeroDivisionError), locks.hold("lake", ("a",)):
         raise ZeroDivisionError
     with locks.hold("lake", ("a",)), pytest.raises(ConcurrentModification), locks.hold("lake", ("A",), wait=0.0):
