@@ -43,6 +43,15 @@ def test_a_message_is_compared_without_what_differs_from_run_to_run() -> None:
     )
 
 
+def test_an_error_that_lancedb_still_holds_in_its_cache_is_the_same_error() -> None:
+    error = "Http error: (request_id=75accdbc-4d7b-4028-8793-72c2ff82be33) Failed"
+    texts = {
+        mask(Outcome("lancedb-remote", "reference", "search", text + error))
+        for text in ("HttpError: ", "RuntimeError: Runtime error: ")
+    }
+    assert texts == {"HttpError: Http error: (request_id=UUID) Failed"}
+
+
 def test_the_page_of_conformance_is_the_recorded_result() -> None:
     runs = conformance.load_record()
     assert [run.name for run in runs] == list(conformance.NAMES)
