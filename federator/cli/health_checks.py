@@ -217,6 +217,7 @@ def _check_source(spec: SourceSpec, fingerprint: str | None) -> Check:
     from federator.registry import get_connector, open_catalog, parse_connector_settings
 
     name, started_at = f"source {spec.name}", time.monotonic()
+    doubts: list[str] = []
     try:
         doubts = parse_connector_settings(spec).list_doubts()
         with open_catalog(spec) as catalog:
@@ -229,6 +230,7 @@ def _check_source(spec: SourceSpec, fingerprint: str | None) -> Check:
         hint = error.hint
         if hint is None and isinstance(error, NamespaceNotFound):
             hint = f"check the names in [sources.{spec.name}]"
+        hint = "; ".join(filter(None, [*doubts, hint])) or None
         return Check(name, FAIL, replace_html(error.message), hint, time.monotonic() - started_at, spec.name)
     message = f"{spec.impl} responds{f', version {version}' if version else ''}{feed}"
     hint = "; ".join(filter(None, [*doubts, hint])) or None

@@ -102,7 +102,7 @@ def proxy_with_pages() -> Iterator[str]:
 def test_error_pages_of_other_servers_do_not_fill_the_output(shell: Shell, proxy_with_pages: str) -> None:
     sources = {
         "rest": {"uri": proxy_with_pages},
-        "unity": {"endpoint": proxy_with_pages, "catalog": "c"},
+        "unity": {"endpoint": proxy_with_pages, "catalog": "c", "connect_timeout": 10000},
         "glue": {"endpoint": proxy_with_pages, "region": "us-east-1"},
     }
     lines = [f"[sources.{name}]\nimpl = {json.dumps(name)}" for name in sources]
@@ -115,6 +115,8 @@ def test_error_pages_of_other_servers_do_not_fill_the_output(shell: Shell, proxy
     assert messages.keys() == sources.keys()
     for message in messages.values():
         assert message.endswith(": an HTML page"), message
+    (hint,) = (check["hint"] for check in checks if check["source"] == "unity")
+    assert "unity.connect_timeout_ms is in milliseconds" in hint, "a doubtful value is named although the check failed"
 
 
 def test_a_server_that_does_not_respond_is_one_line_and_not_a_log(shell: Shell) -> None:
