@@ -195,7 +195,7 @@ class _OriginMatcher:
 
     def __init__(self, context: RunContext, mirror: MirrorContext) -> None:
         self._context, self._mirror = context, mirror
-        self._forwarded: Mapping[tuple[str, str], str] | None = None
+        self._forwarded: _ForwardedCopies | None = None
 
     def build_entry(self, record: Record, observed_at: float, reason: str) -> RecoverableEntry | UnrecoverableObject:
         rule, marker = self._mirror.rule, find_bound_marker(record)
@@ -203,7 +203,10 @@ class _OriginMatcher:
         origin_path = self._origin_path(record, marker)
         if origin_path is None:
             named = f"its ownership marker names the origin {marker.origin}, but the mirror's origin is {rule.origin}"
-            no_copy = f"no table of {rule.origin} is a copy of {marker.origin} and maps to this name"
+            no_copy = (
+                f"no table of {rule.origin} is a copy of {marker.origin} and maps to this name, or is a copy with this location; "
+                "remove this declaration if it is not needed"
+            )
             return UnrecoverableObject(record.key, no_copy if marker.via else named)
         entry = OwnedObject(
             mirror=rule.name, origin_source=rule.origin, origin_path=origin_path, target_source=rule.target, target_path=record.key,
@@ -238,23 +241,37 @@ class _OriginMatcher:
             return path if source == self._mirror.rule.origin else None
         # A chain of mirrors: the marker names the origin of the first one, while this mirror's origin is itself a copy of it.
         if self._forwarded is None:
-            self._forwarded = self._forwarded_copies()
-        return self._forwarded.get((marker.origin, record.key))
+            self._forwarded = self._read_forwarded_copies()
+        named = self._forwarded.by_name.get((marker.origin, record.key))
+        if named is not None or not isinstance(record, TableRecord) or record.canonical is None:
+            return named
+        # If the table was moved at this mirror's origin, only its location shows which one it is. Its old name is then not selected
+        # any more: a plan keeps it until a person prunes it.
+        moved = self._forwarded.by_location.get((marker.visited_sources, record.canonical), [])
+        return moved[0] if len(moved) == 1 else None
 
-    def _forwarded_copies(self) -> dict[tuple[str, str], str]:
-        """Return the origin's tables that have a marker themselves, by their first origin and their path at the target."""
-        source = self._mirror.rule.origin
+    def _read_forwarded_copies(self) -> _ForwardedCopies:
+        source, copies = self._mirror.rule.origin, _ForwardedCopies({}, {})
         with self._context.index.read() as connection:
-            marked = [
-                (record, find_bound_marker(record))
-                for record in records.iter_marked_records(connection, source, PREFIX, COMMENT_PREFIX)
-                if isinstance(record, TableRecord)
-            ]
-        return {
-            (marker.origin, path_key(map_path(self._mirror, record.path))): record.key
-            for record, marker in marked
-            if marker is not None
-        }
+            for record in records.iter_marked_records(connection, source, PREFIX, COMMENT_PREFIX):
+                marker = find_bound_marker(record)
+                if marker is None or not isinstance(record, TableRecord):
+                    continue
+                copies.by_name[marker.origin, path_key(map_path(self._mirror, record.path))] = record.key
+                if record.canonical is not None:
+                    copies.by_location.setdefault(((*marker.visited_sources, source), record.canonical), []).append(record.key)
+        return copies
+
+
+@dataclass(frozen=True, slots=True)
+class _ForwardedCopies:
+    """The path keys of the tables of a mirror's origin that have a marker themselves.
+
+    They are found by their first origin and their path at the target, and by the sources up to this one and their canonical location.
+    """
+
+    by_name: dict[tuple[str, str], str]
+    by_location: dict[tuple[tuple[str, ...], str], list[str]]
 
 
 def _owned_part(rule: MirrorRule, target: TableRecord, desired: TableRecord | None) -> TableRecord:

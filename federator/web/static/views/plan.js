@@ -6,7 +6,7 @@ import {attempt} from "../router.js";
 import {button, empty, freshness, note, panel, path, staleNote} from "../parts.js";
 import {decision, followApplication} from "./decision.js";
 import {guardPanel, heldPanel} from "./guards.js";
-import {mirrorLink, OPEN, planLink} from "./plans.js";
+import {mirrorLink, OPEN, planLink, planState, total} from "./plans.js";
 import {preconditionsPanel} from "./preconditions.js";
 import {runLink} from "./runs.js";
 
@@ -112,9 +112,9 @@ export async function show({argument, signal}) {
   const groups = changeGroups(plan, row), [newest] = row.state === "outdated" ? (await get(query("/api/v1/plans", {mirror: row.mirror, limit: 1}), signal)).plans : [];
   return {title: `Plan ${digest.slice(0, 12)}`, after: () => { if (row.application) attempt(() => followApplication(row.application, signal)); },
     crumbs: [make("a", {href: "/ui/plans", text: "Plans"}), mirrorLink(row.mirror), make("bdi", {class: "mono", text: digest.slice(0, 8)})],
-    nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), state(row.state, {tag: true})),
+    nodes: [make("div", {class: "title"}, make("h1", {tabindex: "-1"}, "Plan for ", name(row.mirror)), planState(row, plan.changes.length, {tag: true})),
       make("div", {class: "sub"}, make("bdi", {class: "mono", text: digest.slice(0, 12)}), make("span", {}, "made ", ago(row.created_at)), make("span", {}, "run ", runLink(row.run_id))),
-      newest && newest.digest !== digest ? note("warn", "Nothing is decided on this plan any more. The newest one is ", planLink(newest.digest), " ", state(newest.state)) : null,
+      newest && newest.digest !== digest ? note("warn", "Nothing is decided on this plan any more. The newest one is ", planLink(newest.digest), " ", planState(newest, total(newest.changes))) : null,
       OPEN.includes(row.state) ? staleNote(row.freshness) : null, row.partial ? note("warn", "Only the changes and refusals in your scopes are shown.") : null,
       make("div", {class: "decide"}, make("div", {class: "stack", role: "region", "aria-label": "Changes"}, groups.length ? groups : empty("No changes", null, {state: plan.refusals.length || plan.held.length ? "skipped" : "ok"}), refusals(plan)),
         make("aside", {"aria-label": "Decision"}, heldPanel(row), decision(row, signal), preconditionsPanel(row), guardPanel(plan))), freshness(row.freshness)]};

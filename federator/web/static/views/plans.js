@@ -24,7 +24,10 @@ const changesOf = plan => make("span", {}, counted(plan.changes), OPEN.includes(
 
 const inPart = plan => (plan.partial ? make("span", {class: "q", text: " in part"}) : null);
 
-export const cellsOf = plan => [planLink(plan.digest), mirrorLink(plan.mirror), make("span", {}, plan.state === "ready" && !total(plan.changes) ? state("skipped", {text: "no changes"}) : state(plan.state), inPart(plan)),
+/* The state of a plan with a number of changes. There is nothing to apply in one without any. */
+export const planState = (plan, changes, options = {}) => plan.state === "ready" && !changes ? state("skipped", {...options, text: "no changes"}) : state(plan.state, options);
+
+export const cellsOf = plan => [planLink(plan.digest), mirrorLink(plan.mirror), make("span", {}, planState(plan, total(plan.changes)), inPart(plan)),
   changesOf(plan), counted(plan.refusals), ago(plan.created_at)];
 
 /* Held plans, with all that a decision starts from. */
