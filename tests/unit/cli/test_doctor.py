@@ -100,7 +100,7 @@ def proxy_with_pages() -> Iterator[str]:
 
 
 def test_error_pages_of_other_servers_do_not_fill_the_output(shell: Shell, proxy_with_pages: str) -> None:
-    sources = {
+    sources: dict[str, dict[str, object]] = {
         "rest": {"uri": proxy_with_pages},
         "unity": {"endpoint": proxy_with_pages, "catalog": "c", "connect_timeout": 10000},
         "glue": {"endpoint": proxy_with_pages, "region": "us-east-1"},
