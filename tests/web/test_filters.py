@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from federator import audit
 from federator.apply.plan_decisions import decide_plan
@@ -31,13 +31,21 @@ def test_the_audit_log_is_narrowed_and_the_address_keeps_it(open_page: OpenPage,
     page.get_by_label("Kind").select_option("plan_rejected")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("ben")
-    page.get_by_label("Sealed in").select_option("the last hour")
+    # A subject is typed before and after the answer.
+    held: list[Route] = []
+    page.route(re.compile(r"/audit\?.*since="), lambda route: held.append(route) if not held else route.continue_())
+    with page.expect_request(re.compile(r"/audit\?.*since=")):
+        page.get_by_label("Sealed in").select_option("the last hour")
     expect(page).to_have_url(re.compile(r"kind=plan_rejected&hours=1$"))
-    expect(rows).to_have_count(1)
     subject = page.get_by_label("Subject")
-    subject.fill("other")
-    subject.press("Enter")
+    subject.press_sequentially("oth")
+    rows.evaluate("row => row.dataset.before = 'the answer'")
+    held[0].continue_()
+    expect(page.locator("[data-before]")).to_have_count(0)
+    page.keyboard.type("er")
+    page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("No event matches")
+    expect(subject).to_have_value("other")
     page.get_by_role("link", name="Clear the filter").click()
     expect(rows.filter(has_text="plan approved")).to_have_count(1)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import APIResponse, Browser, Locator, Page, Route, expect
 
 from federator.store import runs
 from federator.store import tables as t
 from tests.fixtures.index_content import fill, table
+from tests.fixtures.waiting import wait_until
 from tests.web.conftest import Service, open_context
 
 OpenPage = Callable[[str], Page]
@@ -101,10 +102,33 @@ def test_what_is_unfolded_chosen_and_typed_outlives_a_crawl(open_page: OpenPage,
     tab = page.get_by_role("tab", name="History")
     tab.click()
     expect(page.get_by_role("tabpanel", name="History")).to_be_visible()
+    page.get_by_role("tree").press("Home")
+    namespace = page.get_by_role("treeitem", name="sales")
+    namespace.locator("svg").first.click()
+    expect(namespace).to_have_attribute("aria-expanded", "false")
+    tab.focus()
     fill(service.index, "lake", table("lake", "sales", "aa_late"))
     _expect_shown_again(page)
+    expect(namespace).to_have_attribute("aria-expanded", "false")
     expect(page.get_by_role("tab", name="History")).to_be_focused()
     expect(page.get_by_role("tabpanel", name="History")).to_be_visible()
+
+
+def test_what_changes_while_the_tree_is_read_is_in_it(open_page: OpenPage, service: Service) -> None:
+    page = _open_live(open_page, "runs")
+    tree = page.get_by_role("tree")
+    tree.get_by_role("treeitem", name="lake").locator("svg").first.click()
+    held: list[tuple[Route, APIResponse]] = []
+    address = "**/api/v1/tree?path=lake%24sales&*"
+    page.route(address, lambda route: route.continue_() if held else held.append((route, route.fetch())))
+    tree.get_by_role("treeitem", name="sales").locator("svg").first.click()
+    wait_until(lambda: bool(page.title() and held), "the namespace was read")
+    fill(service.index, "lake", table("lake", "sales", "aa_late"))
+    expect(tree.get_by_role("treeitem", name="lake")).to_contain_text("63")
+    ((route, response),) = held
+    route.fulfill(response=response)
+    expect(tree.get_by_role("treeitem", name="events_000")).to_be_visible()
+    expect(tree.get_by_role("treeitem", name="aa_late")).to_be_visible()
 
 
 def test_a_folded_group_of_a_plan_and_a_typed_comment_outlive_another_plan(open_page: OpenPage, service: Service) -> None:

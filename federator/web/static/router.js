@@ -162,7 +162,13 @@ export function resume() {
   if (main.querySelector("[data-unreachable]")) reload();
 }
 
-async function show({again = false, focus = true, live = false} = {}) {
+/** The view that was asked for last. @type {Promise<any>} */
+let newest = Promise.resolve();
+
+/* Show the view of the address. It ends when that is there, or what was asked for meanwhile: whoever waits goes on with what is shown then. */
+const show = how => (newest = showOnce(how));
+
+async function showOnce({again = false, focus = true, live = false} = {}) {
   loading.abort();
   loading = new AbortController();
   if (!again) {
@@ -172,7 +178,7 @@ async function show({again = false, focus = true, live = false} = {}) {
   current = null;
   const wanted = pending = {focus: focus || Boolean(pending?.focus), again: again && (pending?.again ?? true), live: live && (pending?.live ?? true)};
   const signal = AbortSignal.any([shown.signal, loading.signal]), keep = wanted.again ? await import("./views/keep.js") : null;
-  if (signal.aborted) return;
+  if (signal.aborted) return newest;
   const late = setTimeout(() => main.setAttribute("aria-busy", "true"), 200);
   const settle = (title, trail, nodes) => {
     clearTimeout(late);
@@ -192,14 +198,14 @@ async function show({again = false, focus = true, live = false} = {}) {
   };
   try {
     const route = current = match();
-    for (const listener of listeners) listener(route);
+    if (!again) for (const listener of listeners) listener(route);
     const module = await load(route.view);
     const view = await module.show({argument: route.argument, query: new URLSearchParams(location.search), signal});
-    if (signal.aborted) return;
+    if (signal.aborted) return newest;
     settle(view.title, view.crumbs ?? [make("span", {text: view.title})], view.nodes);
     view.after?.();
   } catch (error) {
-    if (signal.aborted || error.name === "AbortError") return;
+    if (signal.aborted) return newest;
     settle("Error", [make("span", {text: "Error"})], [failure(error)]);
   }
 }

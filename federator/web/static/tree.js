@@ -35,9 +35,15 @@ async function load(id, cursor) {
   } catch (error) {
     list.error = error.message;
   }
+  finish(id, list);
+  return list;
+}
+
+/* The end of a request for a list. What has changed meanwhile may not be in its response. */
+function finish(id, list) {
   list.loading = false;
   draw();
-  return list;
+  if (list.isOld) readAgain(id);
 }
 
 const childrenOf = node => (merged && node.homes?.length > 1 && node.kind === "table" ? node.homes.map(home => ({...home, name: home.id, kind: "declaration"})) : null);
@@ -256,7 +262,9 @@ async function restore() {
 /* Read as much of a list again as was loaded, and show it at once when all of it is there. */
 async function readAgain(id) {
   const list = lists.get(id), nodes = [];
-  if (!list || list.loading) return;
+  if (!list) return;
+  list.isOld = list.loading;
+  if (list.loading) return;
   list.loading = true;
   let next = null;
   try {
@@ -269,8 +277,7 @@ async function readAgain(id) {
   } catch (error) {
     list.error = error.message;
   }
-  list.loading = false;
-  draw();
+  finish(id, list);
 }
 
 /* Read again what could not be read: the server responds now. */

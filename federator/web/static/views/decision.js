@@ -57,6 +57,7 @@ async function follow(queued, signal) {
   progress.removeAttribute("data-kept");
   const isStill = progress.contains(document.activeElement);
   await reload();
+  signal.throwIfAborted();
   byId("result").replaceChildren(panel("Result", {}, make("p", {class: "pad"}, requestLine(request, run))));
   if (isStill) takeFocus(byId("result"));
 }

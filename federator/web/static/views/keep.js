@@ -58,6 +58,7 @@ const folds = (root, within) => [...operated(root, "details > summary", within)]
    the value of the address. */
 function takeInHand(root, isFiltered = false) {
   const rows = rowsOf(root), active = document.activeElement, row = root.contains(active) ? active?.closest(ROWS) ?? null : null, rowKey = row && keyIn(rows, row);
+  const field = active instanceof HTMLInputElement ? active : null, caret = field?.selectionStart ?? null;
   const inside = root.contains(active) && active !== row ? keyIn(operated(row ?? root, FOCUSABLE, row), active) : null;
   const picked = [...rows].filter(([, each]) => each.classList.contains("picked")).map(([key]) => key), order = [...rows.keys()];
   const opened = [null, ...rows.keys()].map(key => [key, folds(rows.get(key) ?? root, rows.get(key) ?? null).map(([name, details]) => [name, details.open])]).filter(([, list]) => list.length);
@@ -85,8 +86,14 @@ function takeInHand(root, isFiltered = false) {
       if (near) focusRow(now.get(near));
     } else if (rowKey || inside) {
       const holder = rowKey ? now.get(rowKey) : null, part = inside && operated(holder ?? root, FOCUSABLE, holder).get(inside);
-      if (part) part.focus({preventScroll: true});
-      else if (holder) focusRow(holder);
+      if (part) {
+        part.focus({preventScroll: true});
+        if (field && caret !== null && part instanceof HTMLInputElement) {
+          // Set while it has the focus: the browser knows then that Enter applies it.
+          part.value = field.value;
+          part.setSelectionRange(caret, caret);
+        }
+      } else if (holder) focusRow(holder);
     }
   };
 }
@@ -139,7 +146,11 @@ export function showAgain(root, nodes, {show, isFiltered}) {
   }
   const changed = isSame || isFiltered ? [] : [...after].filter(([key, row]) => before.has(key) && gist(before.get(key)) !== gist(row)).map(([, row]) => row);
   const isNoticed = Boolean(root.querySelector(".newer :focus")), giveBack = takeInHand(root, isFiltered);
+  // A field that is removed while somebody types in it says that it has changed.
+  const ignore = event => event.stopPropagation();
+  root.addEventListener("change", ignore, true);
   root.replaceChildren(...next.childNodes);
+  root.removeEventListener("change", ignore, true);
   giveBack();
   changed.forEach(highlight);
   if (!isNoticed) return;
