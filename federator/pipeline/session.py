@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import os
 import re
@@ -177,6 +178,10 @@ def _create_session(settings: Settings) -> SparkSession:
     if settings.spark.is_connect:
         return _connect(settings)
     launch, _launch = _launch or _Launch(settings, local_master(settings)), None
+    if SparkContext._gateway is None:
+        launch.begin()
+        # PySpark imports it at its first call of the JVM, and pandas with it. Here the JVM starts meanwhile.
+        importlib.import_module("pyspark.testing.utils")
     SparkContext._ensure_initialized(gateway=SparkContext._gateway or launch.gateway())
     builder = SparkSession.builder
     for key, value in launch.conf.items():
