@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from federator.model import canonical_json, parse_path_key
@@ -119,26 +119,28 @@ def table_lexemes(
     above, _, escaped_name = path.rpartition("$")
     name = escaped_name if "%" not in escaped_name else parse_path_key(escaped_name)[0]
     name_words = name_forms(name)
-    lexemes = dict.fromkeys([WHOLE + fold_whole(name), *_add_field_prefix(NAME, name_words), *_level_lexemes(source, above)])
+    fields = [(WHOLE + fold_whole(name), *_add_field_prefix(NAME, name_words)), _level_lexemes(source, above)]
     if location:
         base, _, directory = location.rstrip("/").rpartition("/")
-        lexemes |= dict.fromkeys(_location_lexemes(base, source, above))
+        fields.append(_location_lexemes(base, source, above))
         directory = directory.removesuffix(".lance")
         if directory != name:
             words = (word for word in name_forms(directory) if word not in name_words)
-            lexemes |= dict.fromkeys(_add_field_prefix(LOCATION, words))
+            fields.append(_add_field_prefix(LOCATION, words))
     if owner:
-        lexemes |= dict.fromkeys(_add_field_prefix(OWNER, name_forms(owner)))
+        fields.append(_add_field_prefix(OWNER, name_forms(owner)))
     if properties != "{}":
-        lexemes |= dict.fromkeys(_property_lexemes(properties))
+        fields.append(_property_lexemes(properties))
     if schema:
-        lexemes |= dict.fromkeys(_column_lexemes(schema))
+        fields.append(_column_lexemes(schema))
     if doc:
-        lexemes |= dict.fromkeys(
-            _add_field_prefix(DOC, (word for part in doc[:_MAX_TEXT_LENGTH].split() for word in name_forms(part)))
-        )
-    limited = list(lexemes)[:_MAX_LEXEMES]
-    return [*limited, *dict.fromkeys(ANYWHERE + word[1:] for word in limited if word[0] not in (WHOLE, PAIR))]
+        doc_words = (word for part in doc[:_MAX_TEXT_LENGTH].split() for word in name_forms(part))
+        fields.append(_add_field_prefix(DOC, doc_words))
+    lexemes = tuple(dict.fromkeys(chain.from_iterable(fields)))
+    if len(lexemes) > _MAX_LEXEMES:
+        lexemes = lexemes[:_MAX_LEXEMES]
+        fields = [lexemes]
+    return [*lexemes, *dict.fromkeys(chain.from_iterable(map(_anywhere_lexemes, fields)))]
 
 
 def row_lexemes(source: str, row: Mapping[str, Any]) -> str | None:
@@ -148,8 +150,14 @@ def row_lexemes(source: str, row: Mapping[str, Any]) -> str | None:
     return " ".join(table_lexemes(source, *(row[name] for name in COLUMNS)))
 
 
-def _add_field_prefix(field: str, words: Iterable[str]) -> Iterator[str]:
-    return (field + word for word in words)
+def _add_field_prefix(field: str, words: Iterable[str]) -> tuple[str, ...]:
+    return tuple([field + word for word in words])
+
+
+# Most tables share their columns and most of their properties with others.
+@lru_cache(maxsize=4096)
+def _anywhere_lexemes(lexemes: tuple[str, ...]) -> tuple[str, ...]:
+    return _add_field_prefix(ANYWHERE, (word[1:] for word in lexemes if word[0] not in (WHOLE, PAIR)))
 
 
 @lru_cache(maxsize=16_384)
