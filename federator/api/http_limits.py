@@ -24,6 +24,9 @@ from federator.settings.sections import ServeSettings
 MAX_HEAD_BYTES = 32 * 1024
 #: time to send a head, from its first byte; the first head of a connection counts from the connection
 HEAD_SECONDS = 10.0
+#: time that a connection stays open without a request. Clients and proxies keep an unused one for up to 90 s; if the service closed it
+#: first, it could break a request that is on its way, and a POST is not sent again.
+IDLE_SECONDS = 120
 _ABSOLUTE_TARGET = re.compile(rb"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 #: maximum number of open connections of the process
 MAX_CONNECTIONS = 512
@@ -44,8 +47,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     A head that is too large is answered with 431, and so are trailers and extensions of chunks. Trailers are ignored. A connection
     whose head is not complete in time is closed. If there are too many connections, one of the most numerous kind is closed, so that
     clients that send complete requests and read are served while others only hold connections open: the one that has waited longest
-    for the end of its head, or whose client has not read for the longest time, or whose body has taken longest. If there is none of
-    them, the new connection is answered with 503.
+    for the end of its head, or whose client has not read for the longest time, or whose body has taken longest, or that has been
+    without a request for the longest time. If there is none of them, the new connection is answered with 503.
 
     A body must end, or progress by ``body_progress`` bytes, in each period of ``body_seconds``. Otherwise the request is answered with
     408, or the connection is closed if its response has begun. Time in which the service itself does not read does not count.
@@ -68,8 +71,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     #: the timers of the connections whose bodies have not ended, in the order in which these began
     _unfinished_bodies: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
 
+    #: the timers of the connections without a request, in the order in which their last responses ended
+    _idle: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.timeout_keep_alive = IDLE_SECONDS
         #: bytes of the present head; in a body, those received after its last content: extensions of chunks, or trailers
         self._head_bytes = 0
         self._is_reading_head = True
@@ -86,7 +93,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if len(self.connections) > MAX_CONNECTIONS:
             # Close the oldest connection of the most numerous kind. Clients that reconnect again and again to send slow bodies then
             # close each other's connections, not those that others have just opened.
-            most_numerous = max(self._waiting_for_head, self._unread, self._unfinished_bodies, key=len)
+            most_numerous = max(self._waiting_for_head, self._unread, self._unfinished_bodies, self._idle, key=len)
             longest_waiting = next(iter(most_numerous), None)
             if longest_waiting is None:
                 self._refuse("503 Service Unavailable")
@@ -166,6 +173,16 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if not (self.transport.is_closing() or self._is_pipeline_full):
             super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.timeout_keep_alive_task is not None:
+            self._idle[self] = self.timeout_keep_alive_task
+
+    def _unset_keepalive_if_required(self) -> None:
+        # uvicorn calls this when data arrives, and when a response has ended.
+        self._idle.pop(self, None)
+        super()._unset_keepalive_if_required()
+
     def _start_head_timer(self) -> None:
         if self not in self._waiting_for_head:
             self._waiting_for_head[self] = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
@@ -174,6 +191,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         _stop_timer(self._waiting_for_head, self)
         _stop_timer(self._unread, self)
         _stop_timer(self._unfinished_bodies, self)
+        _stop_timer(self._idle, self)
 
     def _start_body_timer(self) -> None:
         self._body_bytes, self._was_reading_paused = 0, self.flow.read_paused

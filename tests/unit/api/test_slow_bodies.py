@@ -153,6 +153,25 @@ def test_slow_bodies_make_room_for_new_connections(monkeypatch: pytest.MonkeyPat
             assert _receive(connection).startswith(b"HTTP/1.1 200 ")
 
 
+def test_connections_without_a_request_make_room_and_else_stay_longer_than_clients_keep_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """reqwest and Go keep an unused connection for 90 s, nginx and load balancers for 60 s. One that the service closes first can break
+    a request that is on its way."""
+    with _serve_slow_bodies(monkeypatch) as (url, _), ExitStack() as stack:
+        idle = [stack.enter_context(_connect(url)) for _ in range(10)]
+        for connection in idle:
+            connection.sendall(_head("GET", "/"))
+            assert _receive(connection).startswith(b"HTTP/1.1 200 ")
+        assert httpx.get(url).text == "0"
+        assert _receive(idle[0]) == b""
+        ends = [timer.when() for timer in LimitedHttpProtocol._idle.values()]
+        assert len(ends) >= 9
+        assert all(end > time.monotonic() + 90 for end in ends)
+        idle[1].sendall(_head("GET", "/"))
+        assert _receive(idle[1]).startswith(b"HTTP/1.1 200 ")
+
+
 def test_slow_bodies_that_come_again_close_no_connection_that_was_just_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     with _serve_slow_bodies(monkeypatch) as (url, send_slow_body), ExitStack() as stack:
         for _ in range(10):
