@@ -1,8 +1,8 @@
-"""Counts of tables by verification state, and of datasets. Counting reads every table, so counts are kept until the index changes."""
+"""Counts of tables by verification state, and of datasets. Counting reads every table, so counts are kept until tables change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
@@ -17,6 +17,10 @@ from federator.views.live import read_version_in
 
 # Principals with equal scopes share a result.
 _MAX_KEPT = 100
+# An inspection may be stored after others that ended later.
+_LATE_SECONDS = 60.0
+# With more new results of inspections, all sources are counted again.
+_MAX_INSPECTED = 500
 
 r, d, a = t.record.c, t.dataset.c, t.alias.c
 
@@ -43,33 +47,97 @@ class Counts:
     shared: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What counts are based on: the sources with their revisions, the time of the newest inspection, and everything else."""
+
+    revisions: Mapping[str, int]
+    checked_at: float
+    rest: object
+
+
 class TableCounts:
     """Keeps the newest counts of each set of scopes. Thread-safe: at worst, two threads count at once."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: dict[Scopes, tuple[object, Counts]] = {}
+        self._kept: dict[Scopes, tuple[_Basis, Counts]] = {}
 
     def read(self, connection: Connection, scopes: Scopes) -> Counts:
-        """Return the counts of what the scopes cover. They are counted again if the index has changed since."""
+        """Return the counts of what the scopes cover. The tables of a source are counted again if its records, or the verification
+        state of one of its tables, have changed since."""
         # Read before the counts: a change in between then only makes the next call count again.
-        version = (read_version_in(connection), connection.execute(select(func.max(d.checked_at))).scalar())
+        basis = _read_basis(connection)
         kept = self._kept.get(scopes)
-        if kept is not None and kept[0] == version:
+        if kept is not None and kept[0] == basis:
             return kept[1]
-        counts = Counts(group_states(connection, scopes), *count_datasets(connection, scopes))
+        counts = _count_again(connection, scopes, kept, basis)
         with self._lock:
             if len(self._kept) >= _MAX_KEPT:
                 self._kept.clear()
-            self._kept[scopes] = version, counts
+            self._kept[scopes] = basis, counts
         return counts
 
 
-def group_states(connection: Connection, scopes: Scopes = EVERYTHING) -> dict[str, dict[str, StateGroup]]:
-    """Return the tables by verification state, by source. Only tables that the scopes cover are counted."""
+def _read_basis(connection: Connection) -> _Basis:
+    revisions = dict(connection.execute(select(t.source.c.name, t.source.c.revision)).tuples().all())
+    stores = sorted(map(tuple, connection.execute(select(t.source_store)).all()))
+    # Aliases follow a crawl in a transaction of their own. Few deployments have any: these count after each change of the index.
+    has_aliases = connection.execute(select(a.canonical).limit(1)).first() is not None
+    checked_at = connection.execute(select(func.max(d.checked_at))).scalar() or 0.0
+    return _Basis(revisions, checked_at, (stores, read_version_in(connection) if has_aliases else None))
+
+
+def _count_again(connection: Connection, scopes: Scopes, kept: tuple[_Basis, Counts] | None, basis: _Basis) -> Counts:
+    if kept is None or kept[0].rest != basis.rest:
+        return Counts(group_states(connection, scopes), *count_datasets(connection, scopes))
+    before, counts = kept
+    names = before.revisions.keys() | basis.revisions.keys()
+    crawled = {name for name in names if _has_changed(connection, name, before.revisions.get(name), basis.revisions.get(name))}
+    states, changed = counts.states, crawled | _list_inspected(connection, before, basis)
+    if changed:
+        states = {name: by_state for name, by_state in states.items() if name not in changed}
+        states = dict(sorted((states | group_states(connection, scopes, changed)).items()))
+    number, shared = count_datasets(connection, scopes) if crawled else (counts.datasets, counts.shared)
+    return Counts(states, number, shared)
+
+
+def _has_changed(connection: Connection, source: str, before: int | None, after: int | None) -> bool:
+    """Return whether the revisions of a source after ``before`` have other records. Most crawls find nothing new."""
+    if before == after:
+        return False
+    if before is None or after is None or after < before:
+        return True
+    v = t.revision.c
+    changes = func.coalesce(func.sum(v.added + v.changed + v.removed), 0)
+    later = (v.source == source, v.number > before, v.number <= after)
+    number, changed = connection.execute(select(func.count(), changes).where(*later)).one()
+    # Revisions are forgotten after some time: what those that are missing changed is not known.
+    return bool(number < after - before or changed > 0)
+
+
+def _list_inspected(connection: Connection, before: _Basis, basis: _Basis) -> set[str]:
+    """Return the sources with a table that was inspected later, for the first time or with another result than before."""
+    if before.checked_at == basis.checked_at:
+        return set()
+    later = before.checked_at - _LATE_SECONDS
+    places = list(
+        connection.execute(select(d.canonical).where(d.checked_at > later, d.since > later).limit(_MAX_INSPECTED)).scalars()
+    )
+    if len(places) == _MAX_INSPECTED:
+        return set(basis.revisions)
+    return set(connection.execute(select(r.source).distinct().where(r.canonical.in_(places), r.valid_to.is_(None))).scalars())
+
+
+def group_states(
+    connection: Connection, scopes: Scopes = EVERYTHING, sources: Collection[str] | None = None
+) -> dict[str, dict[str, StateGroup]]:
+    """Return the tables by verification state, by source: of some sources, or of all. Only tables that the scopes cover are counted."""
     state = func.coalesce(d.state, UNVERIFIED)
-    covered = visibility.is_covered(connection, scopes, r.source, r.path)
-    current = union_all(*records.select_current_tables([r.source, r.canonical], covered)).subquery()
+    covered = [visibility.is_covered(connection, scopes, r.source, r.path)]
+    if sources is not None:
+        covered.append(r.source.in_(sorted(sources)))
+    current = union_all(*records.select_current_tables([r.source, r.canonical], *covered)).subquery()
     query = select(current.c.source, state, func.count(), func.min(d.since), func.max(d.since)).select_from(
         current.outerjoin(t.dataset, has_facts(current.c.source, current.c.canonical))
     )

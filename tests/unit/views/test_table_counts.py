@@ -1,0 +1,87 @@
+"""Counts of tables are kept until tables change, and only sources whose tables have changed are counted again; on both databases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import event
+
+from federator.model.scopes import EVERYTHING, Scopes
+from federator.store import Index, runs, stores, verifications
+from federator.store.stores import SourceStore
+from federator.views.table_counts import Counts, TableCounts
+from tests.fixtures.index_content import fill, table
+
+
+@contextmanager
+def _counting(index: Index) -> Iterator[list[str]]:
+    """Collect the statements that count tables."""
+    found: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "GROUP BY" in statement:
+            found.append(statement)
+
+    event.listen(index.engine, "before_cursor_execute", note)
+    yield found
+    event.remove(index.engine, "before_cursor_execute", note)
+
+
+def _read(index: Index, counts: TableCounts, scopes: Scopes) -> Counts:
+    with index.read() as connection:
+        return counts.read(connection, scopes)
+
+
+def _inspect(index: Index, at: float, **states: str) -> None:
+    rows = [
+        {
+            "canonical": f"s3://lake/{name}", "location": f"s3://lake/{name}", "state": state, "message": None, "version": 1, "rows": 1,
+            "fragments": 1, "schema": None, "checked_at": at, "checked_through": "lake", "access": "",
+        }
+        for name, state in states.items()
+    ]  # fmt: skip
+    with index.write() as connection:
+        verifications.save_verifications(connection, rows)
+
+
+def _store(index: Index) -> None:
+    with index.write() as connection:
+        stores.save_stores(connection, {"copy": SourceStore("elsewhere", "its key")})
+
+
+@pytest.mark.parametrize("scopes", [EVERYTHING, Scopes.parse(["lake$a", "copy"])], ids=["all", "a part"])
+def test_only_what_has_changed_is_counted_again(either_index: Index, scopes: Scopes) -> None:
+    index, kept, now = either_index, TableCounts(), time.time()
+
+    def declare(source: str, *paths: str, gone: tuple[str, ...] = ()) -> None:
+        tables = (table(source, *path.split("$"), location=f"s3://lake/{path.split('$')[-1]}") for path in paths)
+        fill(index, source, *tables, gone=[tuple(path.split("$")) for path in gone])
+
+    changes: list[tuple[Callable[[], object], int]] = [
+        (lambda: declare("lake", "a$one", "a$two", "b$three"), 2),
+        (lambda: declare("copy", "a$one"), 2),
+        (lambda: _inspect(index, now, one="valid", two="missing"), 1),
+        # What was inspected shortly before the last one may have been stored later.
+        (lambda: _inspect(index, now + 3600, one="valid"), 1),
+        # A run, a crawl that finds nothing new, and inspections with the earlier results change no count.
+        (lambda: runs.insert_run(index, "crawl", trigger="request", actor="ann"), 0),
+        (lambda: declare("copy"), 0),
+        (lambda: _inspect(index, now + 7200, one="valid", two="missing"), 0),
+        (lambda: _inspect(index, now + 10_800, two="valid", three="corrupt"), 1),
+        (lambda: declare("lake", gone=("a$two",)), 2),
+        (lambda: declare("copy", gone=("a$one",)), 2),
+        (lambda: declare("copy", "a$one", "a$two"), 2),
+        (lambda: _store(index), 2),
+    ]
+    for number, (change, expected) in enumerate(changes):
+        change()
+        with _counting(index) as statements:
+            counts = _read(index, kept, scopes)
+        assert counts == _read(index, TableCounts(), scopes), number
+        assert len(statements) == expected, number
+        with _counting(index) as statements:
+            assert _read(index, kept, scopes) is counts
+        assert statements == []
