@@ -68,10 +68,10 @@ class TableCounts:
         state of one of its tables, have changed since."""
         # Read before the counts: a change in between then only makes the next call count again.
         basis = _read_basis(connection)
-        kept = self._kept.get(scopes)
-        if kept is not None and kept[0] == basis:
-            return kept[1]
-        counts = _count_again(connection, scopes, kept, basis)
+        known = self._kept.get(scopes)
+        if known is not None and known[0] == basis:
+            return known[1]
+        counts = _count_again(connection, scopes, known, basis)
         with self._lock:
             if len(self._kept) >= _MAX_KEPT:
                 self._kept.clear()
@@ -88,10 +88,10 @@ def _read_basis(connection: Connection) -> _Basis:
     return _Basis(revisions, checked_at, (stores, read_version_in(connection) if has_aliases else None))
 
 
-def _count_again(connection: Connection, scopes: Scopes, kept: tuple[_Basis, Counts] | None, basis: _Basis) -> Counts:
-    if kept is None or kept[0].rest != basis.rest:
+def _count_again(connection: Connection, scopes: Scopes, known: tuple[_Basis, Counts] | None, basis: _Basis) -> Counts:
+    if known is None or known[0].rest != basis.rest:
         return Counts(group_states(connection, scopes), *count_datasets(connection, scopes))
-    before, counts = kept
+    before, counts = known
     names = before.revisions.keys() | basis.revisions.keys()
     crawled = {name for name in names if _has_changed(connection, name, before.revisions.get(name), basis.revisions.get(name))}
     states, changed = counts.states, crawled | _list_inspected(connection, before, basis)
@@ -121,12 +121,14 @@ def _list_inspected(connection: Connection, before: _Basis, basis: _Basis) -> se
     if before.checked_at == basis.checked_at:
         return set()
     later = before.checked_at - _LATE_SECONDS
-    places = list(
+    locations = list(
         connection.execute(select(d.canonical).where(d.checked_at > later, d.since > later).limit(_MAX_INSPECTED)).scalars()
     )
-    if len(places) == _MAX_INSPECTED:
+    if len(locations) == _MAX_INSPECTED:
         return set(basis.revisions)
-    return set(connection.execute(select(r.source).distinct().where(r.canonical.in_(places), r.valid_to.is_(None))).scalars())
+    return set(
+        connection.execute(select(r.source).distinct().where(r.canonical.in_(locations), r.valid_to.is_(None))).scalars()
+    )
 
 
 def group_states(
