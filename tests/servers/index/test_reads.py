@@ -74,7 +74,6 @@ class TestHistory:
         reads: dict[str, Callable[[Connection], Any]] = {
             "get": lambda c: records.find_record(c, "lake", ("s", "t1"), is_table=True),
             "children": lambda c: records.list_children(c, "lake", ("s",)),
-            "counts": lambda c: records.count_objects(c, "lake"),
             "namespaces": lambda c: records.list_namespace_keys(c, "lake"),
             "subtree": lambda c: list(iter_records(c, "lake")),
             "declarations": lambda c: records.list_declarations(c, "s3://lake/s/t1.lance", sources=["lake"]),
@@ -82,6 +81,21 @@ class TestHistory:
         }
         bad = {name: plan for name, read in reads.items() if (plan := history_read(old, read))}
         assert bad == {}
+        # It finds the rows of drafts by their revision.
+        counts = history_read(old, lambda connection: records.count_objects(connection, "lake"))
+        assert all("ix_record_revision" in line or " revision" in line for line in counts), counts
+
+    def test_a_draft_is_not_counted(self, old: Index) -> None:
+        with acquire_lease(old, "source:lake") as lease:
+            draft = revisions.begin_draft(old, lease, "lake", "run", time.time())
+            revisions.close_records(old, lease, draft, [(1, "s$t1"), (1, "s$t2"), (1, "s$t3")])
+            rows = [revisions.incoming_row(table("lake", "s", name)) for name in ("t1", "new")]
+            revisions.add_records(old, lease, draft, [*rows, revisions.incoming_row(namespace("lake", "n"))])
+            with old.read() as connection:
+                assert records.count_objects(connection, "lake") == (1, 20)
+            revisions.publish_draft(old, lease, draft, added=2, changed=1, removed=2, values={})
+        with old.read() as connection:
+            assert records.count_objects(connection, "lake") == (2, 19)
 
     def test_the_state_is_the_last_one(self, old: Index) -> None:
         with old.read() as connection:
