@@ -17,6 +17,7 @@ from tests.bench import (
     commands,
     datasets,
     hive,
+    hive_log,
     million,
     page,
     report,
@@ -32,10 +33,11 @@ from tests.bench.measure import Row
 from tests.bench.record import Result, write_results
 
 _MODULES = (
-    revisions, sync, verify, datasets, million, scale, sources, slow_catalogs, report, hive, api, search, commands, page,
+    revisions, sync, verify, datasets, million, scale, sources, slow_catalogs, report, hive, hive_log, api, search, commands,
+    page,
 )  # fmt: skip
 #: those whose number of tables can be chosen
-_SIZED = (scale, hive, api, search)
+_SIZED = (scale, hive, hive_log, api, search)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 

@@ -35,11 +35,11 @@ DATABASES, CONNECTIONS, ROUNDS = 100, 3, 3
 DRAIN_RATIO, CHANGES_SECONDS = 1.2, 3
 #: budget of a command's processes together, in GiB
 COMMAND_MEMORY = 1.2
-#: tables that ``_change`` makes beyond those that it drops
+#: tables that ``change_tables`` makes beyond those that it drops
 GROWTH = 10
 TABLES = int(os.environ.get("BENCH_TABLES", "20_000")) // DATABASES
 #: tables as users have them
-_PROPERTIES = {f"team.setting-{number}": f"a value of setting {number}" for number in range(15)}
+PROPERTIES = {f"team.setting-{number}": f"a value of setting {number}" for number in range(15)}
 _SCHEMA = json.dumps([{"name": f"column_{number}", "type": "bigint" if number % 2 else "string"} for number in range(20)])
 _CONFIG = """
 [index]
@@ -62,7 +62,7 @@ def run(directory: Path) -> list[Row]:
         requests = {"floor": 0, "ours": 0, "peer": 0}
         for number in range(ROUNDS + 1):
             floor = seconds(lambda: requests.update(floor=_drain(server.uri)))
-            federator = Federator.open(load_settings(_configure(directory / f"warm{number}", server.uri)))
+            federator = Federator.open(load_settings(configure(directory / f"warm{number}", server.uri)))
             our = seconds(lambda: requests.update(ours=_crawl(federator)))  # noqa: B023
             if number:  # the first round warms the server, the JVM and Spark's workers
                 floors.append(floor)
@@ -76,7 +76,7 @@ def run(directory: Path) -> list[Row]:
             whole.append(seconds(lambda: _crawl(federator, grown)))  # noqa: B023
             _alter(server.uri, 4, number)
             one.append(seconds(lambda: _crawl(federator, grown, by_log=True)))  # noqa: B023
-            _change(server.uri, directory, number)
+            change_tables(server.uri, directory, number)
             spread.append(seconds(lambda: _crawl(federator, grown + GROWTH, by_log=True)))  # noqa: B023
             idle.append(seconds(lambda: _crawl(federator, grown + GROWTH, by_log=True)))  # noqa: B023
             print(
@@ -112,7 +112,7 @@ def run(directory: Path) -> list[Row]:
     ]
 
 
-def _configure(directory: Path, uri: str) -> Path:
+def configure(directory: Path, uri: str) -> Path:
     """Write the configuration of a service with an index of its own."""
     directory.mkdir()
     file = directory / "federator.toml"
@@ -122,7 +122,7 @@ def _configure(directory: Path, uri: str) -> Path:
 
 def _run_command(directory: Path, uri: str) -> tuple[float, float]:
     """Run the first crawl of a new index as a command. Return its seconds, and the peak of its processes' PSS in GiB."""
-    command = [Path(sys.executable).with_name("federator"), "--config", _configure(directory, uri), "crawl", "-q"]
+    command = [Path(sys.executable).with_name("federator"), "--config", configure(directory, uri), "crawl", "-q"]
     began = time.perf_counter()
     process = subprocess.Popen(command)
     with memory(process.pid) as watched:
@@ -134,7 +134,7 @@ def _run_command(directory: Path, uri: str) -> tuple[float, float]:
 def _fill(uri: str, directory: Path) -> None:
     def database(number: int) -> None:
         store = _store(uri)
-        path = _database(number)
+        path = database_path(number)
         location = f"file:{directory}/wh/{path[1]}"
         store.create_database(path, records.build_database(NamespaceRecord("lake", path), "hive", location))
         for table in range(TABLES):
@@ -149,26 +149,26 @@ def _fill(uri: str, directory: Path) -> None:
 
 def _create(store: Metastore, directory: Path, path: tuple[str, ...]) -> None:
     location = f"file:{directory}/wh/{path[1]}/{path[2]}.lance"
-    store.create_table(path, records.build_table(TableRecord("lake", path, location, _PROPERTIES, schema=_SCHEMA), "hive"))
+    store.create_table(path, records.build_table(TableRecord("lake", path, location, PROPERTIES, schema=_SCHEMA), "hive"))
 
 
-def _database(number: int) -> tuple[str, str]:
+def database_path(number: int) -> tuple[str, str]:
     return ("hive", f"db{number:02d}")
 
 
 def _alter(uri: str, database: int, number: int) -> None:
-    store, path = _store(uri), (*_database(database), f"t{number:04d}")
+    store, path = _store(uri), (*database_path(database), f"t{number:04d}")
     table = store.get_table(path)
     table.parameters = {**table.parameters, "changed": str(time.time())}
     store.alter_table(path, table)
     store.close()
 
 
-def _change(uri: str, directory: Path, number: int) -> None:
+def change_tables(uri: str, directory: Path, number: int) -> None:
     """Make, rename, drop or alter one table of each database. ``number`` is that of the round."""
     store = _store(uri)
     for database in range(DATABASES):
-        path = (*_database(database), f"t{number:04d}")
+        path = (*database_path(database), f"t{number:04d}")
         match database % 10:
             case 0 | 1:
                 _create(store, directory, (*path[:-1], f"new{number}"))
@@ -187,7 +187,7 @@ def _drain(uri: str) -> int:
     def lane(number: int) -> tuple[int, int]:
         store, found, requests = _store(uri), 0, 0
         for database in range(number, DATABASES, CONNECTIONS):
-            path = _database(database)
+            path = database_path(database)
             names = list(store.list_marked_tables(path).names)
             found += sum(len(store.get_tables(path, names[start : start + 1000])) for start in range(0, len(names), 1000))
             requests += 1 + len(range(0, len(names), 1000))
@@ -205,7 +205,7 @@ def _read_by_peer(uri: str) -> int:
     described = 0
     with ForeignClient("impls", "hive3", {"uri": uri}) as peer:
         for number in range(DATABASES):
-            path = [*_database(number)]
+            path = [*database_path(number)]
             for name in peer.call("list_tables", id=path)["tables"]:
                 described += peer.call("describe_table", id=[*path, name])["location"] is not None
     assert described == DATABASES * TABLES

@@ -35,6 +35,8 @@ _FROM_SPARK = (
     "gson-", "httpclient-", "javax.servlet-api-",
 )  # fmt: skip
 _NOT_FROM_HIVE = ("log4j-",)
+# Those of PostgreSQL are for a benchmark.
+_SCRIPTS = tuple(f"scripts/metastore/upgrade/{database}/" for database in ("derby", "postgres"))
 
 
 def available(version: str) -> bool:
@@ -154,7 +156,7 @@ def extract(archive: Path, target: Path) -> None:
         for member in tar:
             _, _, inner = member.name.partition("/")
             jar = inner.startswith("lib/") and not Path(inner).name.startswith(_NOT_FROM_HIVE)
-            needed = member.isfile() and (jar or inner.startswith("scripts/metastore/upgrade/derby/"))
+            needed = member.isfile() and (jar or inner.startswith(_SCRIPTS))
             content = tar.extractfile(member) if needed else None
             if content is None:
                 continue
