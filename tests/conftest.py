@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +27,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # Servers that tests start, also through commands, end with this process, even if it is killed.
 os.environ[OWNER_VARIABLE] = str(os.getpid())
+
+
+# SQLite and Derby flush each transaction to the disk. No test waits for that where memory has room for files, and executes them.
+_MEMORY, _ROOM = Path("/dev/shm"), 8 << 30
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ROOM and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC:
+    os.environ.setdefault("TMPDIR", str(_MEMORY))
+    tempfile.tempdir = None
 
 
 # Objects that a test may allocate before the youngest generation is collected; Python's default of 700 is for smaller processes.
