@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from federator.demo.servers.process import OWNER_VARIABLE
 from federator.runtime import redaction
@@ -34,6 +35,10 @@ _MEMORY, _ROOM = Path("/dev/shm"), 8 << 30
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ROOM and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC:
     os.environ.setdefault("TMPDIR", str(_MEMORY))
     tempfile.tempdir = None
+
+# The machines of a test run are shared, so that the time of one example says nothing.
+settings.register_profile("federator", deadline=None)
+settings.load_profile("federator")
 
 
 # Objects that a test may allocate before the youngest generation is collected; Python's default of 700 is for smaller processes.

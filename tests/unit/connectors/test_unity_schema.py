@@ -128,7 +128,7 @@ def test_every_column_has_an_arrow_field(schema: str) -> None:
     ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(spark_schemas)
 def test_unitys_own_models_take_every_schema(schema: str) -> None:
     from unitycatalog.client.models import ColumnInfo
@@ -137,7 +137,7 @@ def test_unitys_own_models_take_every_schema(schema: str) -> None:
         assert ColumnInfo.from_dict(dict(column)) is not None
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(arrow_schemas)
 def test_lances_own_models_take_every_schema(schema: pa.Schema) -> None:
     schema_model = JsonArrowSchema.model_validate(schema_to_json(schema))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from federator.connector import InvalidInput
@@ -12,7 +12,6 @@ from federator.lance.paging import encode_page_token, paginate
 NAMES = st.sets(st.text(max_size=8), max_size=30)
 
 
-@settings(deadline=None)
 @given(NAMES, st.integers(1, 7))
 def test_pages_are_the_whole_listing(names: set[str], limit: int) -> None:
     seen: list[str] = []
@@ -27,7 +26,6 @@ def test_pages_are_the_whole_listing(names: set[str], limit: int) -> None:
     assert seen == sorted(names)
 
 
-@settings(deadline=None)
 @given(NAMES, NAMES, NAMES, st.integers(1, 7))
 def test_unchanged_names_are_listed_once_while_others_change(
     stays: set[str], goes: set[str], comes: set[str], limit: int
