@@ -70,8 +70,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     _unread: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
     #: the timers of the connections whose bodies have not ended, in the order in which these began
     _unfinished_bodies: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
-
-    #: the timers of the connections without a request, in the order in which their last responses ended
+    #: the timers of the connections without a request, in the order in which their last responses were read
     _idle: ClassVar[dict[LimitedHttpProtocol, asyncio.TimerHandle]] = {}
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -108,12 +107,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._idle.pop(self, None)
         self._start_unread_timer()
         self._limit_unread()
 
     def resume_writing(self) -> None:
         _stop_timer(self._unread, self)
         super().resume_writing()
+        self._note_idle()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing() or self._is_pipeline_full:
@@ -175,7 +176,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.timeout_keep_alive_task is not None:
+        self._note_idle()
+
+    def _note_idle(self) -> None:
+        # A response has ended when the app has written it, also if the client still reads it.
+        if self.timeout_keep_alive_task is not None and self not in self._unread:
             self._idle[self] = self.timeout_keep_alive_task
 
     def _unset_keepalive_if_required(self) -> None:

@@ -2,8 +2,8 @@
 
 Steps for each change: observe the target and compare it with the plan; store the intent; observe the origin if the change removes,
 moves or recreates a table; make the one call; observe target and origin again; commit outcome and ledger entry together. A call is
-made only if the leases outlast its deadline. Where concurrent declarations race, each holds its table's lock (``table_locks``) during
-all steps.
+made only if the leases outlast its deadline. Where concurrent declarations race, and where tables are recreated, each declaration
+holds its table's lock (``table_locks``) during all steps.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Executor:
     #: why no namespace of the target is dropped (``planning.namespaces.drop_refusal``), also in a plan that was made when drops
     #: were allowed
     drop_refusal: str | None = None
-    #: the locks of tables, which direct writes hold too. None if the target refuses all but one of concurrent declarations.
+    #: the locks of tables, which direct writes hold too. None if the target refuses all but one of concurrent declarations, and no
+    #: table is recreated.
     locks: TableLocks | None = None
     #: target paths whose last call has an unknown outcome: they get no further call until it is resolved
     _unresolved_paths: set[str] = field(default_factory=set, init=False)

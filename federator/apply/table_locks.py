@@ -1,7 +1,7 @@
 """One lock per table for direct writes, shared by all processes of one index.
 
 The declarations of plans hold it too if the catalog does not refuse the second of two concurrent ones; then sources of the same
-server share the locks (``Capabilities.declarations_race_in``).
+server share the locks (``Capabilities.declarations_race_in``). So do those of a mirror that recreates tables.
 
 A lock is a lease of the index, behind a lock of this process: waiting threads of one process do not poll the index. Tables share a
 fixed number of leases, so that neither rows nor lock files accumulate; two tables that share one only wait for each other.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from federator.cli.context import Cli, command, create_group
+from federator.cli.context import Cli, command, create_group, cut_list
 from federator.cli.errors import FAILED, OK, PARTIAL, print_message
 from federator.cli.plan_output import shorten_digest
 from federator.cli.printer import format_column_time
@@ -52,7 +52,7 @@ def list_(
     filters = audit_log.AuditFilter(kind, subject, run, _parse_since(since) if since is not None else None)
     with cli.index() as index:
         found = audit_log.list_recent_events(index, filters, limit=limit + 1)
-    events, more = found[:limit], len(found) > limit
+    events, more = cut_list(found, limit)
     if cli.json:
         document = {"events": [asdict(event) for event in events], "more": more}
         cli.out.document(document, rows="events", columns=audit_log.AuditEvent)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -28,6 +28,8 @@ from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 if TYPE_CHECKING:
     from federator.settings import Settings
     from federator.store import Index
+
+T = TypeVar("T")
 
 
 class LogFormat(StrEnum):
@@ -51,6 +53,11 @@ LOG_FORMAT = Annotated[
 ]
 NO_PAGER = Annotated[bool, typer.Option("--no-pager", help="Print long output directly. PAGER names another pager than less.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr, only errors.")]
+
+
+def cut_list(entries: list[T], limit: int) -> tuple[list[T], bool]:
+    """Return the first ``limit`` entries, and whether there are more. Read one entry more than ``limit``."""
+    return entries[:limit], len(entries) > limit
 
 
 @dataclass(frozen=True, slots=True)

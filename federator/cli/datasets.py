@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from federator.cli import completion
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, cut_list
 from federator.cli.printer import Printer, format_age, format_time
 from federator.cli.terminal import Column
 from federator.cli.tree import AS_OF
@@ -181,16 +181,16 @@ def drift(
         findings = drift_views.list_drift(
             index, kind=kind, severity=severity, source=source, resolved=resolved, severe_first=True, limit=limit + 1
         )
-    page = findings[:limit]
+    page, more = cut_list(findings, limit)
     if cli.json:
-        document = {"drift": [asdict(finding) for finding in page], "more": len(findings) > limit}
+        document = {"drift": [asdict(finding) for finding in page], "more": more}
         cli.out.document(document, rows="drift", columns=drift_views.DriftView)
         return
     if not page:
         cli.print_note("no drift")
         return
     print_drift(cli.out, page)
-    if len(findings) > limit:
+    if more:
         cli.print_more(limit)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from federator.cli.context import Cli, command, create_group
+from federator.cli.context import Cli, command, create_group, cut_list
 from federator.cli.errors import FAILED, OK
 from federator.cli.printer import format_age
 from federator.cli.terminal import Column
@@ -45,7 +45,7 @@ def list_(
             connection, state=state.value if state else None, channel=channel, limit=limit + 1
         )
         waiting = notices.has_pending_notices(connection)
-    listed, more = found[:limit], len(found) > limit
+    listed, more = cut_list(found, limit)
     if cli.json:
         document = {"notifications": [asdict(item) for item in listed], "more": more}
         cli.out.document(document, rows="notifications", columns=notifications.Notification)

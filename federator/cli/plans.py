@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli import completion
-from federator.cli.context import Cli, command, create_group
+from federator.cli.context import Cli, command, create_group, cut_list
 from federator.cli.plan_output import print_plan, shorten_digest
 from federator.cli.printer import format_age, format_time
 from federator.cli.run_commands import ALL
@@ -46,7 +46,7 @@ def list_(
 
     with cli.index() as index, index.read() as connection:
         found = plans.list_recent_plans(connection, mirror=mirror, state="held" if held else None, limit=limit + 1)
-        rows, more = found[:limit], len(found) > limit
+        rows, more = cut_list(found, limit)
         done = count_done(connection, [row.digest for row in rows if row.state in plans.OPEN_STATES])
     if mirror is not None and not rows:
         # A mirror that is not configured any more may have plans.
@@ -145,8 +145,8 @@ def _decide(cli: Cli, digest: str, decision: Decision, comment: str | None, over
         cli.out.line(f"{decision} plan {shorten_digest(plan.digest)} of mirror {plan.mirror}")
         if (plan.decided_by, plan.decision_comment) != (actor, comment):
             cli.print_note(
-                f"{plan.decided_by} approved it already, {format_time(plan.decided_at)}, and stays the one who approved it; "
-                "the audit log has your approval and its comment, too"
+                f"{plan.decided_by} approved it already, {format_time(plan.decided_at)}; the plan keeps that approval and its comment, "
+                "and the audit log has yours, too"
             )
         cli.print_note(f"hint: {hint.format(mirror=plan.mirror)}")
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from federator.cli import completion, result_output
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, cut_list
 from federator.cli.interactive_run import open_run
 from federator.cli.printer import format_column_time
 from federator.cli.terminal import Column
@@ -72,7 +72,7 @@ def reports(
 
     with cli.index() as index, index.read() as connection:
         found = store.list_reports(connection, kind=kind, name=name, limit=limit + 1)
-    stored_reports, more = found[:limit], len(found) > limit
+    stored_reports, more = cut_list(found, limit)
     if cli.json:
         document = {"reports": [asdict(report) for report in stored_reports], "more": more}
         cli.out.document(document, rows="reports", columns=store.StoredReport)

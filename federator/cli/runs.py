@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from federator.cli import completion
-from federator.cli.context import Cli, command
+from federator.cli.context import Cli, command, cut_list
 from federator.cli.printer import format_age, format_duration, format_time
 from federator.cli.result_output import print_hints, source_note
 from federator.cli.terminal import Column
@@ -71,7 +71,7 @@ def _print_runs(cli: Cli, listed: list[Run], limit: int) -> None:
     """Print the runs. ``listed`` has one more than the limit if there are more."""
     from federator.store.runs import Run
 
-    rows, more = listed[:limit], len(listed) > limit
+    rows, more = cut_list(listed, limit)
     if cli.json:
         cli.out.document({"runs": [asdict(run) for run in rows], "more": more}, rows="runs", columns=Run)
     elif not rows:
@@ -89,8 +89,8 @@ def _print_runs(cli: Cli, listed: list[Run], limit: int) -> None:
             for run in rows
         ]  # fmt: skip
         cli.out.table(columns, cells)
-    if more and not cli.json:
-        cli.print_more(limit)
+        if more:
+            cli.print_more(limit)
 
 
 def _print_run(

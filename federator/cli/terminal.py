@@ -48,7 +48,7 @@ def wrap_line(text: str, width: int, hang: int | None = None) -> str:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Return a text of at most ``width`` terminal cells: its begin, an ellipsis and its end, which names the table of a location."""
+    """Return a text of at most ``width`` terminal cells: its start, an ellipsis and its end, which names the table of a location."""
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width:
@@ -71,7 +71,7 @@ def cut_cells(columns: Sequence[Column], rows: list[list[str]], width: int) -> l
 
 
 def fits(columns: Sequence[Column], rows: list[list[str]], width: int) -> bool:
-    """Whether a table fits if its wide columns are folded."""
+    """Return whether a table fits if its wide columns are folded."""
     return sum(2 + n for n in _list_least_widths(columns, rows)) - 2 <= width
 
 

@@ -50,7 +50,7 @@ if __name__ == "__main__":
     # Workers share the memory of these objects with the daemon, as long as no collection writes to them.
     gc.collect()
     gc.freeze()
-    # Decoding a response creates many objects and no garbage. With Python's limit of 700, it takes twice the time.
+    # Decoding a response creates many objects and no garbage. With Python's own limit, it takes twice the time.
     gc.set_threshold(100_000)
     gc.enable()
     manager()

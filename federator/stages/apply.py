@@ -141,6 +141,8 @@ def _application(context: RunContext, rule: MirrorRule, changes: Sequence[Change
     capabilities = source_capabilities(target.spec)
     origins = {parent_path(parse_path_key(change.origin_path)) for change in changes if change.origin_path}
     targets = {parent_path(parse_path_key(change.target_path)) for change in changes}
+    # A recreate leaves the name free for a moment, in which a direct write could declare it.
+    needs_locks = capabilities.declarations_race_in is not None or rule.update_by_recreate
     with (
         acquire_lease(context.index, f"mirror:{rule.name}", wait=LEASE_WAIT_SECONDS) as mirror_lease,
         acquire_lease(context.index, f"source:{rule.target}", wait=LEASE_WAIT_SECONDS) as lease,
@@ -167,6 +169,6 @@ def _application(context: RunContext, rule: MirrorRule, changes: Sequence[Change
             max_failures=context.max_failures,
             stored=context.run.kind == "apply",
             drop_refusal=None if context.drops_confirmed else drop_refusal(capabilities),
-            locks=TableLocks(context.index, context.settings) if capabilities.declarations_race_in else None,
+            locks=TableLocks(context.index, context.settings) if needs_locks else None,
         )
         yield Application(executor, _StoreApplicationIndex(context, lease))

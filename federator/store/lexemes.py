@@ -133,14 +133,15 @@ def table_lexemes(
         fields.append(_property_lexemes(properties))
     if schema:
         fields.append(_column_lexemes(schema))
+    # Long, and of one table only: these are not kept in the cache.
+    own: tuple[str, ...] = ()
     if doc:
-        doc_words = (word for part in doc[:_MAX_TEXT_LENGTH].split() for word in name_forms(part))
-        fields.append(_add_field_prefix(DOC, doc_words))
-    lexemes = tuple(dict.fromkeys(chain.from_iterable(fields)))
+        own = _add_field_prefix(DOC, (word for part in doc[:_MAX_TEXT_LENGTH].split() for word in name_forms(part)))
+    lexemes = tuple(dict.fromkeys(chain(*fields, own)))
     if len(lexemes) > _MAX_LEXEMES:
         lexemes = lexemes[:_MAX_LEXEMES]
-        fields = [lexemes]
-    return [*lexemes, *dict.fromkeys(chain.from_iterable(map(_anywhere_lexemes, fields)))]
+        fields, own = [], lexemes
+    return [*lexemes, *dict.fromkeys(chain(*map(_shared_anywhere_lexemes, fields), _anywhere_lexemes(own)))]
 
 
 def row_lexemes(source: str, row: Mapping[str, Any]) -> str | None:
@@ -154,10 +155,14 @@ def _add_field_prefix(field: str, words: Iterable[str]) -> tuple[str, ...]:
     return tuple([field + word for word in words])
 
 
-# Most tables share their columns and most of their properties with others.
-@lru_cache(maxsize=4096)
 def _anywhere_lexemes(lexemes: tuple[str, ...]) -> tuple[str, ...]:
     return _add_field_prefix(ANYWHERE, (word[1:] for word in lexemes if word[0] not in (WHOLE, PAIR)))
+
+
+# Most tables share their columns and most of their properties with others.
+@lru_cache(maxsize=4096)
+def _shared_anywhere_lexemes(lexemes: tuple[str, ...]) -> tuple[str, ...]:
+    return _anywhere_lexemes(lexemes)
 
 
 @lru_cache(maxsize=16_384)

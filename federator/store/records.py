@@ -278,10 +278,10 @@ def count_objects(connection: Connection, source: str, scopes: Scopes = EVERYTHI
         return select(r.is_table, objects).where(covered, *conditions).group_by(r.is_table)
 
     # The index of open rows counts them alone. To compare their revisions, each row would have to be read. The few rows of drafts are
-    # found by their revision; with the plain source, SQLite would read all rows of the source.
+    # found by their revision: no index of open rows may be used for them.
     counts = union_all(
         count(1, r.source == source, is_open),
-        count(-1, r.source.concat("") == source, is_open, r.valid_from.in_(drafts)),
+        count(-1, r.source == source, unindexed(r.valid_to).is_(None), r.valid_from.in_(drafts)),
         count(1, r.source == source, r.valid_to > revision, r.valid_from <= revision),
     ).subquery()
     rows = connection.execute(select(counts.c.is_table, func.sum(counts.c.objects)).group_by(counts.c.is_table)).all()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-from sqlalchemy import ColumnElement, Connection, case, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, case, func, or_, select, union_all
 
 from federator.model.scopes import EVERYTHING, Scopes
 from federator.store import records, visibility
@@ -17,8 +17,10 @@ from federator.views.live import read_version_in
 
 # Principals with equal scopes share a result.
 _MAX_KEPT = 100
-# An inspection may be stored after others that ended later.
+# A direct inspection may be stored after others that ended later.
 _LATE_SECONDS = 60.0
+# A run stores its inspections when the last one has ended, up to an hour after the first. Of so many newest runs this is noticed.
+_NEWEST_RUNS = 100
 # With more new results of inspections, all sources are counted again.
 _MAX_INSPECTED = 500
 
@@ -49,10 +51,16 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """What counts are based on: the sources with their revisions, the time of the newest inspection, and everything else."""
+    """What counts are based on: the sources with their revisions, the time of the newest inspection, and everything else.
+
+    ``latest`` has number and sum of the times of the inspections up to ``_LATE_SECONDS`` before the newest one: it shows those that
+    were stored late. ``verifications`` has the start of each stage ``verify`` that has ended, by run and source.
+    """
 
     revisions: Mapping[str, int]
     checked_at: float
+    latest: tuple[int, float | None]
+    verifications: Mapping[tuple[str, str], float]
     rest: object
 
 
@@ -85,7 +93,20 @@ def _read_basis(connection: Connection) -> _Basis:
     # Aliases follow a crawl in a transaction of their own. Few deployments have any: these count after each change of the index.
     has_aliases = connection.execute(select(a.canonical).limit(1)).first() is not None
     checked_at = connection.execute(select(func.max(d.checked_at))).scalar() or 0.0
-    return _Basis(revisions, checked_at, (stores, read_version_in(connection) if has_aliases else None))
+    times = select(func.count(), func.sum(d.checked_at)).where(d.checked_at > checked_at - _LATE_SECONDS)
+    latest = connection.execute(times).tuples().one()
+    rest = (stores, read_version_in(connection) if has_aliases else None)
+    return _Basis(revisions, checked_at, latest, _read_ended_verifications(connection), rest)
+
+
+def _read_ended_verifications(connection: Connection) -> dict[tuple[str, str], float]:
+    s, run = t.run_stage.c, t.run.c
+    newest = select(run.id).order_by(run.id.desc()).limit(_NEWEST_RUNS)
+    # The stage of a run that died has no end.
+    has_ended = or_(s.finished_at.is_not(None), run.finished_at.is_not(None))
+    query = select(s.run_id, s.subject, s.started_at).join(t.run, run.id == s.run_id)
+    rows = connection.execute(query.where(s.run_id.in_(newest), s.stage == "verify", has_ended))
+    return {(run_id, source): started_at for run_id, source, started_at in rows}
 
 
 def _count_again(connection: Connection, scopes: Scopes, known: tuple[_Basis, Counts] | None, basis: _Basis) -> Counts:
@@ -112,15 +133,16 @@ def _has_changed(connection: Connection, source: str, before: int | None, after:
     changes = func.coalesce(func.sum(v.added + v.changed + v.removed), 0)
     later = (v.source == source, v.number > before, v.number <= after)
     number, changed = connection.execute(select(func.count(), changes).where(*later)).one()
-    # Revisions are forgotten after some time: what those that are missing changed is not known.
+    # No revision is ever deleted. Should one be missing, it is not known what it changed.
     return bool(number < after - before or changed > 0)
 
 
 def _list_inspected(connection: Connection, before: _Basis, basis: _Basis) -> set[str]:
     """Return the sources with a table that was inspected later, for the first time or with another result than before."""
-    if before.checked_at == basis.checked_at:
+    ended = [start for key, start in basis.verifications.items() if before.verifications.get(key) != start]
+    if (before.checked_at, before.latest) == (basis.checked_at, basis.latest) and not ended:
         return set()
-    later = before.checked_at - _LATE_SECONDS
+    later = min([before.checked_at, *ended]) - _LATE_SECONDS
     locations = list(
         connection.execute(select(d.canonical).where(d.checked_at > later, d.since > later).limit(_MAX_INSPECTED)).scalars()
     )

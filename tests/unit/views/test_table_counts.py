@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.store import Index, runs, stores, verifications
+from federator.store import Index, run_stages, runs, stores, verifications
 from federator.store.stores import SourceStore
 from federator.views.table_counts import Counts, TableCounts
 from tests.fixtures.index_content import fill, table
@@ -71,6 +71,7 @@ def test_only_what_has_changed_is_counted_again(either_index: Index, scopes: Sco
         (lambda: declare("copy"), 0),
         (lambda: _inspect(index, now + 7200, one="valid", two="missing"), 0),
         (lambda: _inspect(index, now + 10_800, two="valid", three="corrupt"), 1),
+        (lambda: _inspect(index, now + 10_790, one="corrupt"), 1),
         (lambda: declare("lake", gone=("a$two",)), 2),
         (lambda: declare("copy", gone=("a$one",)), 2),
         (lambda: declare("copy", "a$one", "a$two"), 2),
@@ -85,3 +86,20 @@ def test_only_what_has_changed_is_counted_again(either_index: Index, scopes: Sco
         with _counting(index) as statements:
             assert _read(index, kept, scopes) is counts
         assert statements == []
+
+
+def test_what_a_long_verification_found_is_counted_when_it_ends(either_index: Index) -> None:
+    """A run stores its inspections together. By then, a direct one may be much newer than its first ones."""
+    index, kept, now = either_index, TableCounts(), time.time()
+    fill(index, "lake", *(table("lake", "a", name, location=f"s3://lake/{name}") for name in ("one", "two", "three")))
+    _inspect(index, now - 86_400, one="valid", two="valid", three="valid")
+    run = runs.insert_run(index, "crawl", trigger="request", actor="ann")
+    run_stages.start_stage(index, run.id, "verify", "lake")
+    _inspect(index, now + 1800, one="valid")
+    assert _read(index, kept, EVERYTHING).states["lake"].keys() == {"valid"}
+    _inspect(index, now + 10, two="missing")
+    _inspect(index, now + 1801, three="valid")
+    run_stages.finish_stage(index, run.id, "verify", "lake", state="ok", detail="", calls=None, errors=None)
+    counts = _read(index, kept, EVERYTHING)
+    assert {state: group.count for state, group in counts.states["lake"].items()} == {"missing": 1, "valid": 2}
+    assert _read(index, kept, EVERYTHING) is counts
