@@ -215,8 +215,11 @@ def test_runs_are_filtered_and_started(open_page: OpenPage, service: Service) ->
     page.get_by_role("group", name="State").get_by_role("button", name="failed").click()
     expect(page.locator("main")).to_contain_text("No run matches")
     page.get_by_role("link", name="Clear the filter").click()
+    expect(rows).to_have_count(1)
+    page.get_by_role("table", name="Runs").evaluate("table => table.dataset.before = 'the filter'")
     page.get_by_label("Started in").select_option("the last hour")
     expect(page).to_have_url(re.compile("since=-1h$"))
+    expect(page.locator("table[data-before]")).to_have_count(0)
     expect(rows).to_have_count(1)
     page.get_by_label("Kind of run").select_option("plan")
     page.get_by_label("Of what").select_option("nightly")
@@ -225,6 +228,18 @@ def test_runs_are_filtered_and_started(open_page: OpenPage, service: Service) ->
     with service.index.read() as connection:
         (queued,) = requests.list_queued(connection, requests.RUN_KINDS)
     assert (queued.kind, queued.argument) == ("plan", {"mirrors": ["nightly"]})
+
+
+def test_a_run_is_followed_also_if_the_list_is_shown_again_before_it_is_queued(open_page: OpenPage, service: Service) -> None:
+    held: list[Route] = []
+    page = open_page("runs")
+    page.route("**/api/v1/runs", lambda route: held.append(route) if route.request.method == "POST" else route.continue_())
+    with page.expect_request(lambda request: request.method == "POST"):
+        page.get_by_role("button", name="Start").click()
+    page.get_by_role("group", name="State").get_by_role("button", name="failed").click()
+    expect(page.locator("main")).to_contain_text("No run matches")
+    held[0].continue_()
+    expect(page.locator("#started")).to_contain_text("It starts when the worker is free")
 
 
 def test_a_filter_whose_answer_is_late_keeps_what_was_chosen_meanwhile(open_page: OpenPage, service: Service) -> None:

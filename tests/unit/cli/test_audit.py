@@ -120,7 +120,7 @@ def test_list(log: Shell) -> None:
         (3, "copy$s2", 2),
     ]
     assert log.json("audit", "list", "--subject", "copy$s0")["events"][0]["seq"] == 1
-    assert log.json("audit", "list", "--run", "none") == {"events": []}
+    assert log.json("audit", "list", "--run", "none") == {"events": [], "more": False}
     printed = log.run("audit", "list").stdout
     assert re.search(r"  token_created  ann  ci  expires at [\d: -]+, role viewer, scopes lake copy$", printed, re.MULTILINE)
     # The time leaves room for subject and details in 80 columns.

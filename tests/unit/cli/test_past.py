@@ -105,7 +105,7 @@ def test_reports_are_listed(shell: Shell) -> None:
         )
     index.close()
     assert [created["id"] for created in shell.json("reports", "--name", "weekly")["reports"]] == ["r1"]
-    assert shell.json("reports", "--kind", "growth") == {"reports": []}
+    assert shell.json("reports", "--kind", "growth") == {"reports": [], "more": False}
     assert "weekly" in shell.run("reports").stdout
     for words, response in (
         (("report", "nothing"), "unknown report"),

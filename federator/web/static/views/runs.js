@@ -56,7 +56,13 @@ function starter(sources, mirrors, person, signal) {
     event.preventDefault();
     attempt(async () => {
       const of = kind.value === "crawl" ? "sources" : "mirrors";
-      const queued = await send("POST", "/api/v1/runs", {kind: kind.value, ...(subject.value ? {[of]: [subject.value]} : {}), ...(full.checked && !whole.hidden ? {full: true} : {})});
+      const body = {kind: kind.value, ...(subject.value ? {[of]: [subject.value]} : {}), ...(full.checked && !whole.hidden ? {full: true} : {})};
+      // A line that says something stays if the view is shown again meanwhile.
+      line.replaceChildren("The run is being requested.");
+      const queued = await send("POST", "/api/v1/runs", body).catch(error => {
+        line.replaceChildren();
+        throw error;
+      });
       const {followRequest, requestLine} = await import("./requests.js");
       await followRequest(queued, (...states) => line.replaceChildren(...requestLine(...states).filter(Boolean)), signal);
     });
