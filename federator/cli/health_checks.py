@@ -211,6 +211,10 @@ def _read_fingerprint(cli: Cli) -> str | None:
     return None
 
 
+def _join_hints(*hints: str | None) -> str | None:
+    return "; ".join(filter(None, hints)) or None
+
+
 def _check_source(spec: SourceSpec, fingerprint: str | None) -> Check:
     """Send one cheap request to a source. ``fingerprint`` is that of the index, to which the source must not lead back."""
     from federator.lance.circles import require_no_circle
@@ -230,10 +234,10 @@ def _check_source(spec: SourceSpec, fingerprint: str | None) -> Check:
         hint = error.hint
         if hint is None and isinstance(error, NamespaceNotFound):
             hint = f"check the names in [sources.{spec.name}]"
-        hint = "; ".join(filter(None, [*doubts, hint])) or None
+        hint = _join_hints(*doubts, hint)
         return Check(name, FAIL, replace_html(error.message), hint, time.monotonic() - started_at, spec.name)
     message = f"{spec.impl} responds{f', version {version}' if version else ''}{feed}"
-    hint = "; ".join(filter(None, [*doubts, hint])) or None
+    hint = _join_hints(*doubts, hint)
     return Check(name, WARN if doubts else OK, message, hint, time.monotonic() - started_at, spec.name)
 
 

@@ -160,9 +160,7 @@ def _anywhere_lexemes(lexemes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 # Most tables share their columns and most of their properties with others.
-@lru_cache(maxsize=4096)
-def _shared_anywhere_lexemes(lexemes: tuple[str, ...]) -> tuple[str, ...]:
-    return _anywhere_lexemes(lexemes)
+_shared_anywhere_lexemes = lru_cache(maxsize=4096)(_anywhere_lexemes)
 
 
 @lru_cache(maxsize=16_384)

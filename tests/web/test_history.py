@@ -56,7 +56,7 @@ def test_the_stages_of_a_run_appear_while_it_goes_on(open_page: Callable[[str], 
         expect(stages.nth(1)).to_contain_text(text)
     bars = stages.get_by_role("img", name="starts after")
     expect(bars).to_have_count(2)
-    # The second bar starts where the first one ends. Each event draws them anew, on a longer axis.
+    # The second bar starts where the first one ends. Each event draws both again, on a longer axis.
     first, second = bars.locator("rect").evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect())")
     assert second["x"] >= first["x"] + first["width"] - 2
 

@@ -174,7 +174,7 @@ def test_rows_of_the_tree_do_not_overlap_where_the_text_is_larger(shared: Servic
         page.reload()
         rows = page.get_by_role("treeitem")
         expect(rows).to_have_count(2)
-        # Both in one step: each response draws the rows anew.
+        # Both rows are measured in one step, because each response replaces them.
         upper, lower = rows.evaluate_all("rows => rows.map(row => row.getBoundingClientRect())")
         assert 26 < upper["height"] <= lower["y"] - upper["y"]
 
