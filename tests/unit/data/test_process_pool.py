@@ -240,14 +240,14 @@ def test_work_beyond_the_memory_is_ended_and_the_next_request_is_served(
     pool: TableProcessPool, table: TableHandle, tmp_path: Path
 ) -> None:
     large = str(tmp_path / "large.lance")
-    for mode in ("create", *["append"] * 5):
-        lance.write_dataset(pa.table({"text": [str(number) * (4 << 20) for number in range(10)]}), large, mode=mode)
+    # One value, because rows that are read one after the other may never need the memory at the moment of a check.
+    lance.write_dataset(pa.table({"text": ["x" * (512 << 20)]}), large)
     pool.limits = data_limits(max_seconds=120.0, max_bytes=1 << 40, max_memory=128 << 20)
     with pytest.raises(InvalidInput, match="max_memory = 134217728"):
-        query_rows(pool, TableHandle(large), columns={"column_names": ["text"]}, k=60)
+        query_rows(pool, TableHandle(large), columns={"column_names": ["text"]})
     assert run(pool, "count", table) == 100
     pool.limits = PATIENT
-    assert run(pool, "count", TableHandle(large)) == 60
+    assert run(pool, "count", TableHandle(large)) == 1
 
 
 def test_a_location_that_crashes_its_process_twice_is_left_alone(
