@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import settings
 
@@ -39,6 +40,9 @@ if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ROOM and not os.stat
 # The machines of a test run are shared, so that the time of one example says nothing.
 settings.register_profile("federator", deadline=None)
 settings.load_profile("federator")
+# For the same reason, no service fails a test because it responds late. httpx has no public setting for its default of 5 s.
+for _name in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _name, 60.0)
 
 
 # Objects that a test may allocate before the youngest generation is collected; Python's default of 700 is for smaller processes.

@@ -51,7 +51,7 @@ def test_a_rejection_leaves_no_approval_of_a_decision_beside_it(either_index: In
         decide_changes(connection, digest, plan, decision, actor)
         if decision == "rejected":
             beside.append(threads.submit(decide_plan, either_index, digest, "approved", actor="ann"))
-            end = time.monotonic() + 30
+            end = time.monotonic() + 60
             while not is_over(beside[0]) and time.monotonic() < end:
                 time.sleep(0.01)
 

@@ -77,7 +77,7 @@ def test_no_route_waits_for_a_body_that_arrives_byte_by_byte(impatient: Process)
             connection.sendall(_head(method, path, "Transfer-Encoding: chunked" if chunked else "Content-Length: 20000"))
             connection.sendall(b"4e20\r\n" if chunked else b"")
             received[connection] = b""
-        opened, end = stack.enter_context(selectors.DefaultSelector()), time.monotonic() + 20
+        opened, end = stack.enter_context(selectors.DefaultSelector()), time.monotonic() + 60
         for connection in received:
             opened.register(connection, selectors.EVENT_READ, connection)
         while opened.get_map() and time.monotonic() < end:
