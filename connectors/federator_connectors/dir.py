@@ -37,6 +37,7 @@ from dataclasses import replace
 from federator.connector import Capabilities, Connector, LocationRules
 from federator.connector.storage import is_local_root
 from federator.lance.lazy_facade import lazy_facade_class
+from federator.model import canonical_location
 from federator_connectors._dir.catalog import DirCatalog
 from federator_connectors._dir.settings import OFF, ON, DirSettings
 from federator_connectors._dir.subdirectories import NAMES
@@ -64,7 +65,7 @@ class DirConnector(Connector[DirSettings]):
 
     def capabilities_for(self, settings: DirSettings) -> Capabilities:
         # An object store overwrites the marker of a declared table.
-        server = None if is_local_root(settings.root_uri) else settings.root_uri
+        server = None if is_local_root(settings.root_uri) else canonical_location(settings.root_uri)
         capabilities = replace(
             self.capabilities, locations=LocationRules(directory=settings.root_uri), declarations_race_in=server
         )

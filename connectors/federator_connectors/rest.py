@@ -73,6 +73,7 @@ class RestConnector(Connector[RestSettings]):
         return replace(
             capabilities,
             names=_name_rules("" if general else settings.delimiter),
+            namespace_names=_namespace_name_rules("" if general else settings.delimiter),
             writes_tables=settings.drop_keeps_data if general else True,
             can_alter=general,
             alters_namespaces_at=capabilities.creates_namespaces_at if general else frozenset(),
@@ -103,7 +104,15 @@ def _with_depth(capabilities: Capabilities, depth: int) -> Capabilities:
 def _name_rules(delimiter: str) -> NameRules:
     # In a URL, a name of one or two dots would be a relative path, and a name with the delimiter would be two names.
     without = f"(?!.*{re.escape(delimiter)})" if delimiter else ""
-    return NameRules(pattern=rf"(?s)(?!\.{{1,2}}\Z){without}[^/\x00]+")
+    return NameRules(pattern=rf"(?s:(?!\.{{1,2}}\Z){without}[^/\x00]+)")
+
+
+def _namespace_name_rules(delimiter: str) -> NameRules:
+    # With the delimiter $$, the namespace a$ and its table b would be a$$$b, which is read as a and $b.
+    beginnings = [delimiter[:length] for length in range(1, len(delimiter))]
+    misread = [re.escape(text) for text in beginnings if (text + delimiter).startswith(delimiter)]
+    rules = _name_rules(delimiter)
+    return replace(rules, pattern=rf"{rules.pattern}(?<!{')(?<!'.join(misread)})") if misread else rules
 
 
 CONNECTOR = RestConnector()

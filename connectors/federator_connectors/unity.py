@@ -39,7 +39,8 @@ Where the Lance Unity spec is silent, or a server differs:
   configured, mirrors between two sources of one endpoint are refused in their plan, unless they replace the location.
 - Concurrent declarations of one name would break it in the server. They wait for each other, in one process and between the processes
   of one index, also through several sources with the same ``endpoint``: runs, commands and direct writes take the lock of the table.
-  Processes with different indexes do not exclude each other, nor do sources that spell the endpoint differently.
+  Upper case in the host, the default port and additional slashes do not matter. Processes with different indexes do not exclude each
+  other, nor do sources that have different names of one host: write to a server through one index.
 - With ``vend = "catalog"``, credentials for a table's files come from ``POST /temporary-table-credentials`` with the table's id and
   ``READ`` or ``READ_WRITE``. The source's principal needs the permission for it; on Databricks, that is ``EXTERNAL USE SCHEMA``, and
   the metastore must allow external access. The form is that of the API's document; it was run against the tests' own server only.
@@ -56,6 +57,7 @@ from typing import TYPE_CHECKING
 
 from federator.connector import Capabilities, Connector, LocationRules, NameRules
 from federator.lance.lazy_facade import lazy_facade_class
+from federator_connectors._http.settings import canonicalize_url
 from federator_connectors._unity.settings import LOCATIONS, UnitySettings
 
 if TYPE_CHECKING:
@@ -93,9 +95,9 @@ class UnityConnector(Connector[UnitySettings]):
 
     def capabilities_for(self, settings: UnitySettings) -> Capabilities:
         """Return the capabilities. With a token, each location of the server's metastore belongs to one table."""
-        server = settings.endpoint if settings.has_token else None
-        locations = LocationRules(LOCATIONS, exclusive_in=server)
-        return replace(self.capabilities, locations=locations, declarations_race_in=settings.endpoint)
+        server = canonicalize_url(settings.endpoint)
+        locations = LocationRules(LOCATIONS, exclusive_in=server if settings.has_token else None)
+        return replace(self.capabilities, locations=locations, declarations_race_in=server)
 
     def preload_imports(self) -> None:
         import stamina  # noqa: F401

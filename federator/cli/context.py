@@ -98,7 +98,7 @@ class Cli:
     @cached_property
     def out(self) -> Printer:
         """The printer for data on stdout."""
-        return Printer(self.output, paged=self.paged)
+        return Printer(self.output, paged=self.paged, quiet=self.quiet)
 
     def repeat_option(self, text: str) -> str:
         """Return a text whose commands have the ``-c`` of this one, so that they can be copied."""
@@ -109,8 +109,7 @@ class Cli:
 
     def print_note(self, text: str) -> None:
         """Print a note on stderr, except with ``--quiet``."""
-        if not self.quiet:
-            self.out.note(self.repeat_option(text))
+        self.out.note(self.repeat_option(text))
 
     def print_more(self, limit: int) -> None:
         """Note that there are more entries than the ``limit`` allows."""

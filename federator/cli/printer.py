@@ -85,9 +85,9 @@ def _redirect_to_null(descriptor: int) -> None:
 class Printer:
     """Prints all data on stdout."""
 
-    def __init__(self, output: Output = Output.TABLE, *, paged: bool = False) -> None:
-        """``paged`` keeps the text for ``close``, which shows it in a pager if it is longer than the terminal."""
-        self.output = output
+    def __init__(self, output: Output = Output.TABLE, *, paged: bool = False, quiet: bool = False) -> None:
+        """``paged`` keeps the text for ``close``, which shows it in a pager if it is longer than the terminal. ``quiet``: no notes."""
+        self.output, self._quiet = output, quiet
         pager = find_pager() if paged and self.is_terminal and sys.stdin.isatty() and output is Output.TABLE else None
         self._pager, self._kept = pager, io.StringIO() if pager else None
         self._notes: list[str] = []
@@ -119,6 +119,8 @@ class Printer:
 
     def note(self, text: str) -> None:
         """Print a note on stderr, after the lines before it: also where both streams go to one file, or those lines to the pager."""
+        if self._quiet:
+            return
         if self._kept is not None:
             self._notes.append(text)
         else:
@@ -163,7 +165,7 @@ class Printer:
         keys = [field.name for field in fields(columns)] if isinstance(columns, type) else columns
         text = mask_readable(format_document(data, self.output, rows, keys))
         if rows and self.output is not Output.JSON and data.get("more"):
-            sys.stderr.write("note: there are more; --limit N shows them\n")
+            self.note("note: there are more; --limit N shows them")
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.flush()
             with self._pipe():

@@ -124,12 +124,14 @@ def test_the_application_of_a_plan_does_not_race_a_direct_write(config: Path, un
         plans = federator.declare(DeclareSpec([str(config.parent / "orders.lance")], ["uc"], "$".join(NAME))).plans
         with ThreadPoolExecutor(1) as threads:
             sent = threads.submit(_declare, lambda path, **body: httpx.post(url + path, timeout=240, **body), table)
-            wait_until(lambda: unity.creations == 1)
-            result = federator.apply([(plan, plan.digest) for plan in plans])
-            unity.go.set()
+            try:
+                wait_until(lambda: unity.creations == 1)
+                result = federator.apply([(plan, plan.digest) for plan in plans])
+            finally:
+                # Before the end of the block, which waits for the thread.
+                unity.go.set()
             assert sent.result().status_code == 200, sent.result().text
     finally:
-        unity.go.set()
         process.kill()
         federator.index.close()
     assert [(outcome.state.value, outcome.code_text) for outcome in result.outcomes] == [("skipped", "lease")]

@@ -148,7 +148,7 @@ def describe_connection(error: BotoCoreError) -> str:
     """Return why no response came."""
     server = error.kwargs.get("proxy_url") or error.kwargs.get("endpoint_url") or "the service"
     if isinstance(error, boto.ReadTimeoutError):
-        return f"{server} did not answer in time"
+        return f"{server} did not respond in time"
     if isinstance(error, boto.ConnectTimeoutError):
         return f"{server} cannot be reached in time"
     if isinstance(error, boto.EndpointConnectionError | boto.ProxyConnectionError):

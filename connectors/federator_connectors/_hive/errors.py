@@ -129,7 +129,7 @@ def error_for_broken_connection(source: str, where: str, error: Exception) -> Se
         return ServiceUnavailable(f"{source}: {where} answers, but not as a Hive metastore", hint=hint)
     if is_timeout(error):
         return ServiceUnavailable(
-            f"{source}: {where} did not answer in time", hint="check its load, or increase client.timeout"
+            f"{source}: {where} did not respond in time", hint="check its load, or increase client.timeout"
         )
     if isinstance(error, (EOFError, TTransportException)):
         hint = "check that it is running; if it requires TLS or SASL, set client.tls.enabled and client.auth"

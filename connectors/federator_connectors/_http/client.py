@@ -208,7 +208,7 @@ class HttpClient:
             connect, read = self._timeouts
             is_connect = isinstance(error, requests.exceptions.ConnectTimeout)
             limit = f"connect timeout={connect:g} s" if is_connect else f"read timeout={read:g} s"
-            return ServiceUnavailable(f"{operation}: {self._base} did not answer in time ({limit})")
+            return ServiceUnavailable(f"{operation}: {self._base} did not respond in time ({limit})")
         if isinstance(error, requests.exceptions.ConnectionError | requests.exceptions.ChunkedEncodingError):
             return ServiceUnavailable(
                 f"{operation}: {self._base} cannot be reached ({_innermost_cause(error)})",

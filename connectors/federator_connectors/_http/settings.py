@@ -20,6 +20,8 @@ from federator.connector import (
 )
 from federator_connectors._http.response import TlsOptions
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
 
 def parse_url(text: str) -> str:
     """Return a URL without its trailing slashes. Raise ValueError for a user, a password, a query or a fragment."""
@@ -31,6 +33,14 @@ def parse_url(text: str) -> str:
     if not usable or re.search(r"[\s?#]", text):
         raise ValueError("a URL that starts with http:// or https://, without user and password")
     return text.rstrip("/")
+
+
+def canonicalize_url(url: str) -> str:
+    """Return one spelling of a URL that ``parse_url`` accepts: lower case up to the path, no default port, no empty path segments."""
+    parts = urlsplit(url)
+    port = "" if parts.port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{parts.port}"
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return "/".join([f"{parts.scheme}://{host}{port}", *filter(None, parts.path.split("/"))])
 
 
 def _parse_readable_file(text: str) -> str:

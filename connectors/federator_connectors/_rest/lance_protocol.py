@@ -119,13 +119,14 @@ class LanceProtocol(RestProtocol):
         return {} if self._delimiter == _DEFAULT_DELIMITER else {"delimiter": self._delimiter}
 
     def _id(self, path: Path) -> str:
+        hint = f"set rest.delimiter to a text that no name contains; it is {self._delimiter!r}"
         for name in path:
             if self._delimiter in name or name in ("", ".", ".."):
-                raise InvalidInput(
-                    f"{format_path(path)}: the name {name!r} cannot be addressed",
-                    hint=f"set rest.delimiter to a text that no name contains; it is {self._delimiter!r}",
-                )
+                raise InvalidInput(f"{format_path(path)}: the name {name!r} cannot be addressed", hint=hint)
+        joined = self._delimiter.join(path)
+        if path and tuple(joined.split(self._delimiter)) != path:
+            raise InvalidInput(f"{format_path(path)}: the server would read its id {joined!r} as other names", hint=hint)
         try:
-            return quote(self._delimiter.join(path) or self._delimiter, safe="")
+            return quote(joined or self._delimiter, safe="")
         except UnicodeEncodeError:
             raise InvalidInput(f"{format_path(path)!r}: a name is not valid text") from None

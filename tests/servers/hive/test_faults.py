@@ -91,7 +91,7 @@ def test_a_server_that_hangs_up(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_server_that_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
     with _listener(lambda peer: time.sleep(30)) as uri:
-        _fails_clearly(uri, "did not answer in time", caplog, timeout="1")
+        _fails_clearly(uri, "did not respond in time", caplog, timeout="1")
 
 
 def test_the_next_endpoint_is_tried(metastore: Metastore) -> None:

@@ -8,6 +8,9 @@ import lancedb
 import pyarrow as pa
 import pytest
 
+from federator.connector import InvalidInput
+from federator.model import NamespaceRecord, TableRecord
+from federator_connectors.rest import CONNECTOR
 from tests.fixtures.rest import RestServer
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -61,3 +64,26 @@ def test_lancedb_creates_opens_appends_and_lists(facade: tuple[str, dict[str, st
     with pytest.raises(RuntimeError, match="never deleted"):
         database.drop_table("orders", namespace_path=above)
     assert database.open_table("orders", namespace_path=above).count_rows() == 6
+
+
+def test_a_longer_delimiter_never_addresses_another_object(own_rest_server: RestServer) -> None:
+    """``a|`` and ``b``, joined with ``||``, are ``a|||b``, which a server reads as ``a`` and ``|b``."""
+    theirs = ln.connect("rest", {"uri": own_rest_server.url})
+    theirs.create_namespace(ln.CreateNamespaceRequest(id=["a"]))
+    theirs.declare_table(ln.DeclareTableRequest(id=["a", "|b"]))
+    theirs.create_namespace(ln.CreateNamespaceRequest(id=["a", "|c"]))
+    with CONNECTOR.open("r", CONNECTOR.parse_settings({**own_rest_server.properties, "delimiter": "||"})) as catalog:
+        for attempt in (
+            lambda: catalog.describe_table(("a|", "b")),
+            lambda: catalog.list_tables(("a|", "c")),
+            lambda: catalog.list_namespaces(("a|", "c")),
+            lambda: catalog.declare_table(TableRecord("r", ("a|", "new"), f"{own_rest_server.root}/new.lance")),
+            lambda: catalog.deregister_table(TableRecord("r", ("a|", "b"))),
+            lambda: catalog.create_namespace(NamespaceRecord("r", ("a|", "new"))),
+            lambda: catalog.drop_namespace(("a|", "c")),
+        ):
+            with pytest.raises(InvalidInput, match=r"would read its id 'a\|\|\|.*' as other names") as caught:
+                attempt()
+            assert caught.value.hint == "set rest.delimiter to a text that no name contains; it is '||'"
+        assert (catalog.list_tables(("a",)), catalog.list_namespaces(("a",))) == (["|b"], ["|c"])
+        assert catalog.describe_table(("a", "|b")).path == ("a", "|b"), "this id has one reading"

@@ -135,6 +135,10 @@ def test_each_list_of_what_happened_says_that_there_is_more(filled: Shell) -> No
         assert len(cut.stdout.splitlines()) == 2, words
         assert filled.run(*words, "--limit", "2").stderr == "", words
         assert [filled.json(*words, "--limit", limit)["more"] for limit in ("1", "2")] == [True, False], words
+        for output in ("table", "jsonl", "csv"):
+            noted, quiet = (filled.run("--output", output, *options, *words, "--limit", "1") for options in ([], ["--quiet"]))
+            assert "there are more; --limit" in noted.stderr, (output, words)
+            assert (bool(quiet.stdout), quiet.stderr) == (True, ""), (output, words)
 
 
 def test_every_time_of_a_view_is_iso_text() -> None:

@@ -20,6 +20,7 @@ from federator.connector import (
 from federator.connector.object_store import translate_error
 from federator.connector.storage import open_storage
 from federator_connectors._dir.storage import Directory
+from federator_connectors.dir import CONNECTOR
 
 ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
 
@@ -38,6 +39,15 @@ ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
 )  # fmt: skip
 def test_a_location_is_spelled_as_its_root(root: str, storage: dict[str, str], location: str) -> None:
     assert Directory(root, storage).location_of("x.lance") == location
+
+
+def test_sources_with_different_spellings_of_one_root_share_their_locks(tmp_path: Path) -> None:
+    def server_of(root: str) -> str | None:
+        return CONNECTOR.capabilities_for(CONNECTOR.parse_settings({"root": root})).declarations_race_in
+
+    assert {server_of(root) for root in ("s3://bucket/dir", "S3://bucket/dir/", "s3a://bucket/dir")} == {"s3://bucket/dir"}
+    assert server_of("s3://bucket/Dir") == "s3://bucket/Dir", "keys have upper case"
+    assert server_of(str(tmp_path)) is None, "a file system refuses the second"
 
 
 def test_the_container_is_the_first_part_of_a_path_within_azure() -> None:

@@ -60,3 +60,19 @@ def test_capabilities_follow_the_protocol() -> None:
         assert lance.names.allows(name) is allowed, name
     assert general.names.allows("a$b")
     assert CONNECTOR.capabilities_for(CONNECTOR.parse_settings({**URI, "delimiter": "||"})).names.allows("a$b|c")
+    assert lance.restricted_by((), {"refused"}).names.allows("a.b")
+
+
+def test_a_namespace_may_not_end_so_that_the_delimiter_begins_earlier() -> None:
+    for delimiter, refused, allowed in (
+        ("$", ("$", "a$"), ("a",)),
+        ("$$", ("$", "a$"), ("$a", "a$b")),
+        ("aba", ("xab",), ("xa", "aab.", "b")),
+        ("::", (":", "a:"), (":a",)),
+    ):
+        capabilities = CONNECTOR.capabilities_for(CONNECTOR.parse_settings({**URI, "delimiter": delimiter}))
+        namespaces = capabilities.name_rules(namespace=True)
+        for name in (*refused, *allowed):
+            is_read_as_one = (name + delimiter).split(delimiter) == [name, ""]
+            assert namespaces.allows(name) is is_read_as_one is (name in allowed), (delimiter, name)
+    assert CONNECTOR.capabilities_for(CONNECTOR.parse_settings({**URI, "delimiter": "$$"})).names.allows("a$"), "the last name"

@@ -109,3 +109,25 @@ def test_importing_the_connector_is_cheap() -> None:
     script = f"import sys, federator_connectors.unity; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "same", "other"),
+    [
+        ("http://unity:8080", ["http://UNITY:8080/", "HTTP://unity:8080"], ["https://unity:8080", "http://unity:8081"]),
+        ("http://unity", ["http://unity:80", "http://unity/"], ["http://unity:443", "https://unity"]),
+        ("https://unity/a", ["https://unity:443//a/", "https://Unity/a"], ["https://unity/A", "https://unity"]),
+        ("http://[::1]:8080", ["http://[::1]:8080/"], ["http://[::1]"]),
+    ],
+)
+def test_sources_with_different_spellings_of_one_endpoint_share_their_locks(
+    endpoint: str, same: list[str], other: list[str]
+) -> None:
+    def server_of(text: str) -> str | None:
+        settings = CONNECTOR.parse_settings({"endpoint": text, "auth_token": "t"})
+        capabilities = CONNECTOR.capabilities_for(settings)
+        assert capabilities.declarations_race_in == capabilities.locations.exclusive_in
+        return capabilities.declarations_race_in
+
+    assert {server_of(text) for text in same} == {server_of(endpoint)}
+    assert server_of(endpoint) not in map(server_of, other)
