@@ -61,7 +61,9 @@ def print_plan(
     counts = Counter(map(_change_symbol, _merge_rename_pairs(plan)))
     summary = ", ".join(f"{symbol} {number:,} {label}" for (symbol, label), number in counts.items())
     refused = f"; {format_count(len(plan.refusals), 'refusal')}" if plan.refusals else ""
-    out.line(f"{plan_title(plan)}: {summary or 'no changes'}{refused}", style="bold")
+    # A pattern that matches nothing must not look like a mirror that has nothing to do.
+    unchanged = "no changes" if plan.selected else "no changes, because the mirror selects no table of its origin"
+    out.line(f"{plan_title(plan)}: {summary or unchanged}{refused}", style="bold")
     if plan.changes or plan.held:
         out.line(f"plan {shorten_digest(plan.digest)}{f' ({state})' if state else ''}")
     _show_changes(cli, plan, {**waiting, **happened}, everything=everything)

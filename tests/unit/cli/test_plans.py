@@ -57,6 +57,15 @@ def saved(shell: Shell, plan: Plan) -> None:
     index.close()
 
 
+@pytest.mark.parametrize(
+    ("selected", "text"), [(3, "no changes"), (0, "no changes, because the mirror selects no table of its origin")]
+)
+def test_a_plan_without_changes_says_whether_the_mirror_selects_anything(shell: Shell, selected: int, text: str) -> None:
+    unchanged = Plan("nightly", "digest", 1, 1, selected=selected)
+    saved(shell, unchanged)
+    assert shell.run("plans", "show", unchanged.digest).stdout.splitlines()[0] == f"mirror nightly: {text}"
+
+
 def test_a_plan_reads_as_what_would_be_done_and_why(shell: Shell) -> None:
     created = plan(held=True)
     saved(shell, created)
