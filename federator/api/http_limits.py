@@ -126,9 +126,20 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         # The counter is read again, because the parser may have completed the head with this data.
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self._refuse_head()
+        if self.transport.is_closing():
+            return
         # The timer starts only here: a body that has arrived completely with its head needs none.
-        if self._is_reading_body and self not in self._unfinished_bodies and not self.transport.is_closing():
+        if self._is_reading_body and self not in self._unfinished_bodies:
             self._start_body_timer()
+        # The body of a request that was answered before its end: uvicorn stops its timer when data arrives, and starts no other.
+        elif (
+            self._is_reading_head
+            and self not in self._waiting_for_head
+            and self.cycle is not None
+            and self.cycle.response_complete
+        ):
+            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+            self._note_idle()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # The parser reports trailers like headers, and the request has begun.

@@ -53,7 +53,7 @@ def _head(method: str, path: str, *more: str) -> bytes:
 
 def _operations(process: Process) -> list[tuple[str, str]]:
     """Every operation, those of the Lance protocols included, and two that do not exist."""
-    document = httpx.get(f"{process.url()}/openapi.json").json()
+    document = httpx.get(f"{process.url()}/openapi.json", timeout=60).json()
     own = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     lance = {
         (method, route.path)
@@ -170,6 +170,28 @@ def test_connections_without_a_request_make_room_and_else_stay_longer_than_clien
         assert all(end > time.monotonic() + 90 for end in ends)
         idle[1].sendall(_head("GET", "/"))
         assert _receive(idle[1]).startswith(b"HTTP/1.1 200 ")
+
+
+def test_bodies_that_end_after_their_responses_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal does not wait for the body. Anybody could keep all connections of the service for good by sending it afterwards."""
+    monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 10)
+    app = PlainTextResponse("refused")
+    with (
+        serve_app(app, http=LimitedHttpProtocol, ws="none", lifespan="off", force_exit=True) as url,
+        ExitStack() as stack,
+        httpx.Client(timeout=30) as client,
+    ):
+        slow = [stack.enter_context(_connect(url)) for _ in range(10)]
+        for connection in slow:
+            connection.sendall(_head("POST", "/", "Content-Length: 20") + b"x" * 10)
+            assert _receive(connection).startswith(b"HTTP/1.1 200 ")
+            connection.sendall(b"x" * 10)
+        while LimitedHttpProtocol._unfinished_bodies:
+            time.sleep(0.01)
+        assert [client.get(url).text for _ in range(3)] == ["refused"] * 3
+        assert _receive(slow[0]) == b""
+        slow[-1].sendall(_head("GET", "/"))
+        assert _receive(slow[-1]).startswith(b"HTTP/1.1 200 ")
 
 
 def test_slow_bodies_that_come_again_close_no_connection_that_was_just_opened(monkeypatch: pytest.MonkeyPatch) -> None:
