@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from federator.audit.heads import Head
 from federator.connector import StateError
 from federator.connector.options import is_secret_key, resolve_reference, resolve_secret
+from federator.runtime.durable_files import sync_directory
 
 if TYPE_CHECKING:
     from federator.settings import AuditSettings
@@ -77,9 +78,12 @@ class FileAnchor:
         try:
             with self.path.open("ab") as file:
                 # A line that is incomplete after a crash must not absorb this one.
-                file.write(line.encode() if file.tell() == 0 or self._ends_with_newline() else b"\n" + line.encode())
+                is_new = file.tell() == 0
+                file.write(line.encode() if is_new or self._ends_with_newline() else b"\n" + line.encode())
                 file.flush()
                 os.fsync(file.fileno())
+            if is_new:
+                sync_directory(self.path.parent)
         except OSError as error:
             raise AnchorUnavailable(f"the anchor {self.path} cannot be written: {error.strerror}") from None
 

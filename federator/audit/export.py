@@ -17,6 +17,7 @@ from federator.audit.keys import Signer, is_valid_signature
 from federator.audit.verification import AuditProof, find_forged_head
 from federator.connector import StateError
 from federator.model import canonical_json
+from federator.runtime.durable_files import sync_directory
 from federator.runtime.text import first_line
 from federator.store import Index, audit_log
 from federator.store.audit_log import SealedEvent
@@ -85,6 +86,7 @@ def export(index: Index, target: Path, *, start: int = 1, through: int | None = 
             (_write_lines if path.suffix == ".jsonl" else _write_parquet)(path, events)
         with _write_atomically(_manifest_path(target)) as path:
             path.write_text(json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        sync_directory(target.parent)
     except OSError as error:
         raise StateError(f"{target}: the export cannot be written: {error.strerror}") from None
     return manifest
@@ -202,3 +204,5 @@ def _write_atomically(path: Path) -> Iterator[Path]:
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.replace(path)
+    # A rotation removes the events from the index afterwards.
+    sync_directory(path.parent)

@@ -26,27 +26,29 @@ class _Responses:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._ours: set[Any] = set()
-        self._theirs: set[Any] = set()
+        #: ids of the requests without a response
+        self._of_server: set[Any] = set()
+        self._of_client: set[Any] = set()
         self._changed = anyio.Event()
 
     async def send(self, item: SessionMessage, /) -> None:
         await self._stream.send(item)
         if isinstance(item.message, JSONRPCRequest):
-            self._ours.add(item.message.id)
+            self._of_server.add(item.message.id)
         elif isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            self._theirs.discard(item.message.id)
+            self._of_client.discard(item.message.id)
         self._changed.set()
 
     def note(self, message: Any) -> None:
         """Note a message of the client."""
         if isinstance(message, JSONRPCRequest):
-            self._theirs.add(message.id)
+            self._of_client.add(message.id)
         elif isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._ours.discard(message.id)
+            self._of_server.discard(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            # A cancelled request has no response.
-            self._theirs.discard((message.params or {}).get("requestId"))
+            # A cancelled request has no response. The id is not checked yet: the SDK ignores one that is neither a text nor an integer.
+            request = (message.params or {}).get("requestId")
+            self._of_client = {each for each in self._of_client if each != request}
 
     async def refuse(self, error: object) -> None:
         """Respond to a line that is no message, or a request without a valid id. Blank lines are ignored."""
@@ -61,7 +63,7 @@ class _Responses:
     async def wait(self) -> None:
         """Wait until each request of the client has its response, or until one waits for the client."""
         with anyio.move_on_after(_PATIENCE):
-            while self._theirs and not self._ours:
+            while self._of_client and not self._of_server:
                 self._changed = anyio.Event()
                 await self._changed.wait()
 

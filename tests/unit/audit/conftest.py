@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,3 +71,17 @@ def make_log(key: Path, tmp_path: Path) -> Callable[[Index], Log]:
 @pytest.fixture
 def log(index: Index, make_log: Callable[[Index], Log]) -> Log:
     return make_log(index)
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the files and directories that are flushed to the disk, in order."""
+    paths: list[str] = []
+    flush = os.fsync
+
+    def record(descriptor: int) -> None:
+        flush(descriptor)
+        paths.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", record)
+    return paths

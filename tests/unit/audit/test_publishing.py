@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,12 @@ class TestFile:
         later = Head("chain", 8, "e" * 64, 2.5)
         anchor.publish(later)
         assert anchor.read() == [HEAD, later]
+
+    def test_a_new_file_is_found_after_a_power_failure(self, tmp_path: Path, flushed: list[str]) -> None:
+        anchor = FileAnchor(tmp_path / "a.jsonl")
+        anchor.publish(HEAD)
+        anchor.publish(replace(HEAD, seq=HEAD.seq + 1))
+        assert flushed == [str(anchor.path), str(tmp_path), str(anchor.path)]
 
     def test_says_what_fails(self, tmp_path: Path) -> None:
         with pytest.raises(AnchorUnavailable, match="cannot be written"):

@@ -47,6 +47,13 @@ def test_what_is_left_is_proven_from_the_checkpoint_on(rotated: Log, tmp_path: P
     assert [event.subject for event in iter_exported_events(tmp_path / "old" / "events.parquet")] == ["a", "b", "c", "d"]
 
 
+def test_what_was_rotated_is_found_after_a_power_failure(log: Log, tmp_path: Path, flushed: list[str]) -> None:
+    log.add("a", "b")
+    flushed.clear()
+    assert rotate(log, 2, tmp_path / "old") == 2
+    assert {str(tmp_path / "old"), str(tmp_path)} <= set(flushed)
+
+
 def test_goes_on_and_rotates_again(rotated: Log, tmp_path: Path) -> None:
     rotated.add("f", "g")
     # The old checkpoint leaves, too; the new one stands for it.

@@ -161,6 +161,7 @@ def test_every_request_has_its_response_when_stdin_ends(filled: Shell) -> None:
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         "not json", '{"jsonrpc": "1.0"}', "", *map(json.dumps, calls),
+        '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [2]}}',
         *(f'{{"jsonrpc": "2.0", "id": {number}, "method": "tools/list"}}' for number in ("1e400", "1.5", "null", "[1]")),
     ]  # fmt: skip
     done = subprocess.run(
