@@ -119,14 +119,16 @@ def table_lexemes(
     above, _, escaped_name = path.rpartition("$")
     name = escaped_name if "%" not in escaped_name else parse_path_key(escaped_name)[0]
     name_words = name_forms(name)
+    # The lexemes of each item are distinct, and begin with other letters than those of the others.
     fields = [(WHOLE + fold_whole(name), *_add_field_prefix(NAME, name_words)), _level_lexemes(source, above)]
     if location:
         base, _, directory = location.rstrip("/").rpartition("/")
-        fields.append(_location_lexemes(base, source, above))
+        location_lexemes = _location_lexemes(base, source, above)
         directory = directory.removesuffix(".lance")
         if directory != name:
             words = (word for word in name_forms(directory) if word not in name_words)
-            fields.append(_add_field_prefix(LOCATION, words))
+            location_lexemes = _distinct(chain(location_lexemes, _add_field_prefix(LOCATION, words)))
+        fields.append(location_lexemes)
     if owner:
         fields.append(_add_field_prefix(OWNER, name_forms(owner)))
     if properties != "{}":
@@ -136,8 +138,8 @@ def table_lexemes(
     # Long, and of one table only: these are not kept in the cache.
     own: tuple[str, ...] = ()
     if doc:
-        own = _add_field_prefix(DOC, (word for part in doc[:_MAX_TEXT_LENGTH].split() for word in name_forms(part)))
-    lexemes = tuple(dict.fromkeys(chain(*fields, own)))
+        own = _distinct(DOC + word for part in doc[:_MAX_TEXT_LENGTH].split() for word in name_forms(part))
+    lexemes = tuple(chain(*fields, own))
     if len(lexemes) > _MAX_LEXEMES:
         lexemes = lexemes[:_MAX_LEXEMES]
         fields, own = [], lexemes
@@ -149,6 +151,10 @@ def row_lexemes(source: str, row: Mapping[str, Any]) -> str | None:
     if not row["is_table"]:
         return None
     return " ".join(table_lexemes(source, *(row[name] for name in COLUMNS)))
+
+
+def _distinct(lexemes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(lexemes))
 
 
 def _add_field_prefix(field: str, words: Iterable[str]) -> tuple[str, ...]:
@@ -165,7 +171,7 @@ _shared_anywhere_lexemes = lru_cache(maxsize=4096)(_anywhere_lexemes)
 
 @lru_cache(maxsize=16_384)
 def _level_lexemes(source: str, above: str) -> tuple[str, ...]:
-    return tuple(LEVEL + word for name in (source, *parse_path_key(above)) for word in name_forms(name))
+    return _distinct(LEVEL + word for name in (source, *parse_path_key(above)) for word in name_forms(name))
 
 
 @lru_cache(maxsize=16_384)
@@ -173,12 +179,12 @@ def _location_lexemes(base: str, source: str, above: str) -> tuple[str, ...]:
     # Most locations repeat the path. Words that the path already has are left out.
     known = _level_lexemes(source, above)
     words = (word for segment in base.split("/") for word in name_forms(segment))
-    return tuple(LOCATION + word for word in words if LEVEL + word not in known)
+    return _distinct(LOCATION + word for word in words if LEVEL + word not in known)
 
 
 @lru_cache(maxsize=4096)
 def _column_lexemes(schema: str) -> tuple[str, ...]:
-    return tuple(COLUMN + word for column in json.loads(schema) for word in name_forms(str(column.get("name", ""))))
+    return _distinct(COLUMN + word for column in json.loads(schema) for word in name_forms(str(column.get("name", ""))))
 
 
 @lru_cache(maxsize=4096)
@@ -191,4 +197,4 @@ def _property_lexemes(properties: str) -> tuple[str, ...]:
             lexemes += _add_field_prefix(
                 PROPERTY, (word for part in str(value)[:_MAX_TEXT_LENGTH].split() for word in name_forms(part))
             )
-    return tuple(lexemes)
+    return _distinct(lexemes)
