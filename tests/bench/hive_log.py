@@ -67,7 +67,7 @@ def _measure(directory: Path, tables: int) -> tuple[list[Row], list[float]]:
 
 def _crawl(directory: Path, uri: str, tables: int) -> tuple[list[Row], list[float]]:
     federator = Federator.open(load_settings(hive.configure(directory / "service", uri)))
-    idle, spread, requests, unchanged = list[float](), list[float](), 0, 0
+    idle, spread, calls, unchanged = list[float](), list[float](), 0, 0
 
     def crawl(expected: int, *, by_log: bool = True) -> int:
         result = federator.crawl(full=not by_log)
@@ -85,18 +85,18 @@ def _crawl(directory: Path, uri: str, tables: int) -> tuple[list[Row], list[floa
         changed = seconds(lambda: counts.append(crawl(grown)))  # noqa: B023
         nothing = seconds(lambda: counts.append(crawl(grown)))  # noqa: B023
         print(
-            f"  {hive.DATABASES} changes {changed:.2f} s, {counts[0]} requests; none {nothing:.2f} s, {counts[1]}",
+            f"  {hive.DATABASES} changes {changed:.2f} s, {counts[0]} calls; none {nothing:.2f} s, {counts[1]}",
             file=sys.stderr,
         )
         if number:  # the first round warms the server and the workers
             spread.append(changed)
             idle.append(nothing)
-            requests, unchanged = counts
+            calls, unchanged = counts
     beyond = statistics.median(spread) - statistics.median(idle)
     rows = [
         Row(f"{tables:,} wide tables of Hive 3.1.3 over PostgreSQL, full crawl", "", "", f"{full:.1f} s", "", ok=True),
         limit("  100 changes by the log, beyond a crawl that finds none", beyond, CHANGES_SECONDS),
-        Row("  requests of the changes, and of none", "", "", f"{requests}, {unchanged}", "", ok=True),
+        Row("  calls of the connector for the changes, and for none", "", "", f"{calls}, {unchanged}", "", ok=True),
     ]
     return rows, spread
 
