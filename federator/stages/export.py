@@ -17,7 +17,7 @@ from typing import Any
 
 from federator.connector import ConfigError
 from federator.store import Index
-from federator.views.extracts import EXTRACTS, Extract, read_consistently
+from federator.views.extracts import EXTRACTS, Extract
 
 #: the file that marks a directory as an export, which may be replaced; it contains the version of the tables' columns
 MARKER = "federator-export.json"
@@ -41,7 +41,7 @@ def export_index(index: Index, directory: Path) -> list[ExportedTable]:
     Raise ConfigError if ``directory`` contains other files or cannot be written, or if Lance is not installed.
     """
     _check_directory(directory)
-    with _replace_directory(directory) as draft, read_consistently(index) as connection:
+    with _replace_directory(directory) as draft, index.read_consistently() as connection:
         written = [_write_extract(extract, connection, draft) for extract in EXTRACTS]
         (draft / MARKER).write_text(json.dumps({"version": VERSION}) + "\n", encoding="utf-8")
     return written

@@ -55,6 +55,14 @@ class Index:
             yield connection
 
     @contextmanager
+    def read_consistently(self) -> Iterator[Connection]:
+        """Read transaction in which all statements read one state of the database."""
+        with self.read() as connection:
+            if not self.is_sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
+    @contextmanager
     def write(self) -> Iterator[Connection]:
         """Write transaction, committed durably at the end and rolled back on an exception."""
         with self.engine.connect().execution_options(writes=True) as connection, connection.begin():

@@ -5,12 +5,13 @@ SQLite compares bytes by default; PostgreSQL needs ``COLLATE "C"``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, TableClause, and_, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, TableClause, and_, column, func, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from federator.connector import StateError
@@ -73,6 +74,14 @@ def byte_ordered(connection: Connection, column: ColumnElement[str]) -> ColumnEl
 def unindexed(column: ColumnElement[int]) -> ColumnElement[int]:
     """Return a number for a comparison that planners must not look up in the column's index, because it holds for nearly every row."""
     return column + 0
+
+
+def numbers_in(connection: Connection, numbers: Iterable[int]) -> ColumnElement[int]:
+    """Return the numbers as the column of a table. Any number of them is one value of the statement."""
+    if connection.dialect.name == "sqlite":
+        return func.json_each(json.dumps(sorted(numbers))).table_valued(column("value", BigInteger)).c.value
+    array = literal(sorted(numbers), postgresql.ARRAY(BigInteger))
+    return func.unnest(array).table_valued(column("value", BigInteger)).render_derived().c.value
 
 
 def has_prefix(connection: Connection, column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -20,7 +19,6 @@ from federator.connector.options import mask_secrets
 from federator.model import canonical_json, parse_path_key, path_key
 from federator.store import tables as t
 from federator.store.coverage import select_current_coverage
-from federator.store.engine import Index
 from federator.store.records import select_current_tables
 from federator.store.sql import chunked
 from federator.store.stores import has_facts, select_store
@@ -52,16 +50,6 @@ class Extract:
         for chunk in chunked(self.rows(connection), _BATCH_ROWS):
             arrays = [pa.array([_to_arrow_value(row[f.name], f.type) for row in chunk], f.type) for f in self.schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-
-@contextmanager
-def read_consistently(index: Index) -> Iterator[Connection]:
-    """Connection that reads one state of the index, so that all extracts are consistent."""
-    with index.engine.connect() as connection:
-        # Every transaction of SQLite reads one state.
-        if not index.is_sqlite:
-            connection.execution_options(isolation_level="REPEATABLE READ")
-        yield connection
 
 
 def _to_arrow_value(value: Any, column_type: pa.DataType) -> Any:

@@ -46,10 +46,10 @@ def run(directory: Path) -> list[Row]:
 
 def _group(index: Index) -> None:
     """Every Dataset with its declarations, as an export reads them."""
-    from federator.views.extracts import EXTRACTS, read_consistently
+    from federator.views.extracts import EXTRACTS
 
     (extract,) = (each for each in EXTRACTS if each.name == "datasets")
-    with read_consistently(index) as connection:
+    with index.read_consistently() as connection:
         found = sum(batch.num_rows for batch in extract.batches(connection))
     assert found == LOCATIONS
     assert len(datasets.list_datasets(index, limit=200).datasets) == 200

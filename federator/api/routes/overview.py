@@ -74,8 +74,8 @@ def build_content(
     """Return what the principal sees of the overview, without its live status."""
     sources = list_sources(index, settings, principal.scopes)
     overdue = {source.name: since for source in sources if (since := _overdue_since(source, time.time())) is not None}
+    counts = table_counts.read(index, principal.scopes)
     with index.read() as connection:
-        counts = table_counts.read(connection, principal.scopes)
         attention = overview.list_attention(
             connection, visibility, {source.name: source.freshness for source in sources}, counts.states, overdue,
             with_notifications=principal.role >= Role.OPERATOR and principal.scopes.covers_all, now=time.time(),

@@ -81,7 +81,7 @@ def test_draft_coverage_is_not_visible_before_it_is_published(index: Index) -> N
 def _extracted_presence(index: Index) -> dict[str, str]:
     """The presence of each namespace in the extract ``coverage``, by path key."""
     (extract,) = (extract for extract in extracts.EXTRACTS if extract.name == "coverage")
-    with extracts.read_consistently(index) as connection:
+    with index.read_consistently() as connection:
         rows = [row for batch in extract.batches(connection) for row in batch.to_pylist()]
     assert len(rows) == len({tuple(row["namespace"]) for row in rows})
     return {path_key(row["namespace"]): row["presence"] for row in rows}

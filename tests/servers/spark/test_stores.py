@@ -180,7 +180,7 @@ def test_each_store_has_its_own_facts(federator: Federator, settings: Settings, 
         one = datasets.get_dataset(index, f"{root}/orders.lance", settings.location_aliases, declared_in=name)
         assert one.verified is not None
         assert one.verified.rows == rows
-    with extracts.read_consistently(index) as connection:
+    with index.read_consistently() as connection:
         extract = next(each for each in extracts.EXTRACTS if each.name == "datasets")
         exported = [row for batch in extract.batches(connection) for row in batch.to_pylist()]
     assert sorted((row["sources"], row["rows"]) for row in exported) == [(["alike", "one"], 11), (["two"], 100)]

@@ -210,7 +210,7 @@ def test_a_search_finds_no_userinfo(service: Service) -> None:
 
 
 def test_no_extract_of_a_report_has_userinfo(service: Service) -> None:
-    with extracts.read_consistently(service.index) as connection:
+    with service.index.read_consistently() as connection:
         batches = {extract.name: list(extract.batches(connection)) for extract in extracts.EXTRACTS}
     text = str({name: pa.Table.from_batches(found).to_pylist() for name, found in batches.items() if found})
     assert "s3://(masked)@bucket/sales/orders.lance" in text

@@ -1,7 +1,8 @@
-"""Counts of tables are kept until tables change, and only sources whose tables have changed are counted again; on both databases."""
+"""Counts of tables are kept, and only what has changed is counted again; on both databases."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ import pytest
 from sqlalchemy import event
 
 from federator.model.scopes import EVERYTHING, Scopes
-from federator.store import Index, run_stages, runs, stores, verifications
+from federator.store import Index, revisions, run_stages, runs, stores, verifications
+from federator.store.leases import acquire_lease
 from federator.store.stores import SourceStore
 from federator.views.table_counts import Counts, TableCounts
 from tests.fixtures.index_content import fill, table
@@ -18,11 +20,11 @@ from tests.fixtures.index_content import fill, table
 
 @contextmanager
 def _counting(index: Index) -> Iterator[list[str]]:
-    """Collect the statements that count tables."""
+    """Collect the statements that count all tables. Those of blocks name the blocks."""
     found: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if "GROUP BY" in statement:
+        if "GROUP BY" in statement and not re.search("json_each|unnest", statement):
             found.append(statement)
 
     event.listen(index.engine, "before_cursor_execute", note)
@@ -31,8 +33,7 @@ def _counting(index: Index) -> Iterator[list[str]]:
 
 
 def _read(index: Index, counts: TableCounts, scopes: Scopes) -> Counts:
-    with index.read() as connection:
-        return counts.read(connection, scopes)
+    return counts.read(index, scopes)
 
 
 def _inspect(index: Index, at: float, **states: str) -> None:
@@ -60,21 +61,27 @@ def test_only_what_has_changed_is_counted_again(either_index: Index, scopes: Sco
         tables = (table(source, *path.split("$"), location=f"s3://lake/{path.split('$')[-1]}") for path in paths)
         fill(index, source, *tables, gone=[tuple(path.split("$")) for path in gone])
 
+    def draft() -> None:
+        """A crawl that closes a table, and was not published yet."""
+        with acquire_lease(index, "source:lake", wait=10) as lease:
+            revisions.close_records(index, lease, revisions.begin_draft(index, lease, "lake", "run", now), [(1, "a$one")])
+
     changes: list[tuple[Callable[[], object], int]] = [
         (lambda: declare("lake", "a$one", "a$two", "b$three"), 2),
-        (lambda: declare("copy", "a$one"), 2),
-        (lambda: _inspect(index, now, one="valid", two="missing"), 1),
+        (lambda: declare("copy", "a$one"), 0),
+        (lambda: _inspect(index, now, one="valid", two="missing"), 0),
         # What was inspected shortly before the last one may have been stored later.
-        (lambda: _inspect(index, now + 3600, one="valid"), 1),
-        # A run, a crawl that finds nothing new, and inspections with the earlier results change no count.
+        (lambda: _inspect(index, now + 3600, one="valid"), 0),
         (lambda: runs.insert_run(index, "crawl", trigger="request", actor="ann"), 0),
         (lambda: declare("copy"), 0),
         (lambda: _inspect(index, now + 7200, one="valid", two="missing"), 0),
-        (lambda: _inspect(index, now + 10_800, two="valid", three="corrupt"), 1),
-        (lambda: _inspect(index, now + 10_790, one="corrupt"), 1),
-        (lambda: declare("lake", gone=("a$two",)), 2),
-        (lambda: declare("copy", gone=("a$one",)), 2),
-        (lambda: declare("copy", "a$one", "a$two"), 2),
+        (lambda: _inspect(index, now + 10_800, two="valid", three="corrupt"), 0),
+        (lambda: _inspect(index, now + 10_790, one="corrupt"), 0),
+        (lambda: declare("lake", gone=("a$two",)), 0),
+        (lambda: declare("copy", gone=("a$one",)), 0),
+        (lambda: declare("copy", "a$one", "a$two"), 0),
+        (draft, 0),
+        (lambda: _inspect(index, now + 14_400, one="valid"), 0),
         (lambda: _store(index), 2),
     ]
     for number, (change, expected) in enumerate(changes):
