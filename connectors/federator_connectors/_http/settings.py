@@ -18,9 +18,8 @@ from federator.connector import (
     read_secret,
     require_if_set,
 )
+from federator.model import canonical_location
 from federator_connectors._http.response import TlsOptions
-
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def parse_url(text: str) -> str:
@@ -36,11 +35,9 @@ def parse_url(text: str) -> str:
 
 
 def canonicalize_url(url: str) -> str:
-    """Return one spelling of a URL that ``parse_url`` accepts: lower case up to the path, no default port, no empty path segments."""
-    parts = urlsplit(url)
-    port = "" if parts.port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{parts.port}"
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return "/".join([f"{parts.scheme}://{host}{port}", *filter(None, parts.path.split("/"))])
+    """Return one spelling of a URL that ``parse_url`` accepts: as a location (``canonical_location``), without empty path segments."""
+    scheme, separator, rest = canonical_location(url).partition("://")
+    return scheme + separator + "/".join(filter(None, rest.split("/")))
 
 
 def _parse_readable_file(text: str) -> str:
