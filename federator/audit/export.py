@@ -86,7 +86,9 @@ def export(index: Index, target: Path, *, start: int = 1, through: int | None = 
             (_write_lines if path.suffix == ".jsonl" else _write_parquet)(path, events)
         with _write_atomically(_manifest_path(target)) as path:
             path.write_text(json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        sync_directory(target.parent)
+        # A rotation removes the events from the index afterwards.
+        for directory in {_manifest_path(target).parent, target.parent}:
+            sync_directory(directory)
     except OSError as error:
         raise StateError(f"{target}: the export cannot be written: {error.strerror}") from None
     return manifest
@@ -204,5 +206,3 @@ def _write_atomically(path: Path) -> Iterator[Path]:
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.replace(path)
-    # A rotation removes the events from the index afterwards.
-    sync_directory(path.parent)
