@@ -7,8 +7,9 @@ BIN := $(VENV)/bin
 UV := 0.13.8
 STAMP := $(VENV)/.installed
 # One pytest worker a core. The tests of a file share its fixtures, so they stay on one worker. Files keep their order, because pytest-xdist
-# would begin with the files of many tests: those with one test of some minutes would end the run, on one worker.
-WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+# would begin with the files of many tests: those with one test of some minutes would end the run, on one worker. A worker that dies ends
+# the run: its replacement would begin the same file again.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # Tests of single modules. Those of whole services take longer, and many start PostgreSQL, Java or commands.
 MODULES := $(filter-out $(addprefix tests/unit/,__pycache__/ api/ audit/ cli/ notify/ worker/),$(wildcard tests/unit/*/))
 # Without cached byte code, each command compiles its libraries again, which costs more CPU time than a whole run.
@@ -69,7 +70,7 @@ test-integrations: setup ## Airflow, Dagster, DataHub and OpenMetadata, each in 
 	$(BIN)/python -m tests.integrations $(PROJECTS)
 
 cluster: servers ## the pipeline on a Spark cluster and HDFS that share nothing with the driver (as root, 5 minutes)
-	CI=1 $(BIN)/python -m pytest tests/cluster
+	CI=1 $(BIN)/python -m pytest -o faulthandler_timeout=0 tests/cluster
 
 demo: setup ## the whole way on real servers, in a temporary folder
 	$(BIN)/federator demo $(DEMO_ARGS)

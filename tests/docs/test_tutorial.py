@@ -96,7 +96,7 @@ def _plain(line: str) -> str:
     return line
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(900)
 def test_each_command_prints_what_the_page_shows(spark: None, tmp_path: Path) -> None:
     codes: dict[str, list[int]] = {}
     try:
