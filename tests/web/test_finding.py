@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from federator.store import open_index
 from tests.fixtures.index_content import fill, namespace, table
@@ -64,6 +64,26 @@ def test_the_filter_finds_what_is_not_loaded(open_page: Callable[[str], Page]) -
     expect(by_role).to_have_count(12)
     page.get_by_role("treeitem", name="item_02333").click()
     expect(page.get_by_role("heading", level=1, name="item_02333")).to_be_visible()
+
+
+@pytest.mark.parametrize(("text", "route", "expected"), [("item_0012", "suggest", "item_00120"), ("#", "runs", "Plan for ")])
+def test_enter_in_the_palette_opens_the_first_that_is_found(
+    open_page: Callable[[str], Page], text: str, route: str, expected: str
+) -> None:
+    """Also if one presses it before anything is found."""
+    page, waiting = open_page("sources"), list[Route]()
+    expect(page.get_by_role("table", name="Sources")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.route(f"**/api/v1/{route}?*", lambda request: waiting.append(request))
+    with page.expect_request(f"**/api/v1/{route}?*"):
+        page.keyboard.type(text)
+        page.keyboard.press("Enter")
+    palette = page.get_by_role("dialog", name="Search or jump to")
+    expect(palette).to_be_visible()
+    for request in waiting:
+        request.continue_()
+    expect(palette).to_be_hidden()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(expected)
 
 
 def test_the_palette_leads_to_tables_views_and_commands_by_keyboard(open_page: Callable[[str], Page]) -> None:

@@ -131,6 +131,39 @@ def test_what_changes_while_the_tree_is_read_is_in_it(open_page: OpenPage, servi
     expect(tree.get_by_role("treeitem", name="aa_late")).to_be_visible()
 
 
+def _press(page: Page, element: Locator, change: Callable[[], None]) -> None:
+    """Press and release the pointer, with a change of the page between them."""
+    element.hover()
+    page.mouse.down()
+    change()
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))")
+    page.mouse.up()
+
+
+def test_a_click_counts_if_the_view_and_the_tree_change_meanwhile(open_page: OpenPage, service: Service) -> None:
+    page = _open_live(open_page, "t/lake%24sales%24orders")
+    tree, tab = page.get_by_role("tree"), page.get_by_role("tab", name="History")
+    row = tree.get_by_role("treeitem", name="events_055")
+    expect(row).to_be_visible()
+    held: dict[str, tuple[Route, APIResponse]] = {}
+
+    def hold(name: str, address: str) -> None:
+        page.route(address, lambda route: held.update({name: (route, route.fetch())}))
+
+    def release(name: str) -> None:
+        route, response = held[name]
+        route.fulfill(response=response)
+
+    hold("view", "**/api/v1/tables/lake%24sales%24orders")
+    hold("tree", "**/api/v1/tree?path=lake%24sales&*")
+    fill(service.index, "lake", table("lake", "sales", "aa_late"))
+    wait_until(lambda: bool(page.title() and len(held) == 2), "the view and the tree were read")
+    _press(page, tab, lambda: release("view"))
+    expect(tab).to_have_attribute("aria-selected", "true")
+    _press(page, row, lambda: release("tree"))
+    expect(page.get_by_role("heading", level=1, name="events_055")).to_be_visible()
+
+
 def test_a_folded_group_of_a_plan_and_a_typed_comment_outlive_another_plan(open_page: OpenPage, service: Service) -> None:
     page = _open_live(open_page, f"plans/{service.plan}")
     page.locator("summary", has_text="Deregister").click()

@@ -46,6 +46,20 @@ export const makeSvg = (tag, options = {}, ...children) => fill(document.createE
  */
 export const around = (event, selector) => (event.target instanceof Element ? event.target.closest(selector) : null);
 
+/** A press of a pointer, until its click is over, or for 5 s. @type {Promise<any>} */
+let press = Promise.resolve();
+addEventListener("pointerdown", event => {
+  // A press on a scroll bar is none on what is in it.
+  if (!around(event, "#main *, #tree *")) return;
+  press = new Promise(end => {
+    setTimeout(end, 5000);
+    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => setTimeout(end), {once: true});
+  });
+}, true);
+
+/** Wait for the end of a press before something is replaced: the click of what is gone by then is lost. */
+export const afterPress = () => press;
+
 /**
  * The element of the document with an id. It is a part of the page, or was drawn before.
  * @param {string} id

@@ -16,7 +16,7 @@ const dialog = make("dialog", {id: "palette", "aria-label": "Search or jump to"}
   make("div", {class: "pal-foot"}, make("span", {}, make("kbd", {text: "↑"}), " ", make("kbd", {text: "↓"}), " choose"), make("span", {}, make("kbd", {text: "Enter"}), " open"),
     make("span", {}, make("kbd", {text: "Tab"}), " look inside"), make("span", {}, make("kbd", {text: ">"}), " commands"), make("span", {}, make("kbd", {text: "@"}), " sources"), make("span", {}, make("kbd", {text: "#"}), " plans and runs")));
 const PLACEHOLDER = "A table, a source, a view, or > for commands";
-let sources = [], options = [], chosen = 0, asked = 0;
+let sources = [], options = [], chosen = 0, asked = 0, complete = Promise.resolve();
 // The object whose children are listed, "" for the tree root; null: everything is searched. And the promises of what is listed, and of commands.
 let within = null, listed = null, commands = null;
 
@@ -85,7 +85,7 @@ function draw() {
   status.textContent = `${options.length} found`;
 }
 
-async function type() {
+async function find() {
   const text = input.value.trim(), number = ++asked, isListed = within !== null || text[0] === "#";
   chosen = 0;
   options = isListed ? [] : known(text);
@@ -116,6 +116,8 @@ async function type() {
   }
 }
 
+const type = () => { complete = find(); };
+
 /* List what is inside an object, or search everything. */
 function look(id) {
   within = id;
@@ -141,6 +143,13 @@ function run(at) {
   options[at]?.open();
 }
 
+/* Open the chosen option. Unless one chose another, this is the first of all: it may not be known yet. */
+async function openChosen() {
+  const number = asked;
+  if (!chosen) await complete;
+  if (number === asked && dialog.open && options.length) run(chosen);
+}
+
 export function startPalette() {
   document.body.append(dialog);
   onOverview(overview => { sources = overview.sources.map(source => source.name); });
@@ -156,7 +165,7 @@ export function startPalette() {
   input.addEventListener("keydown", event => {
     const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
     const inside = options[chosen]?.inside;
-    if (event.key === "Enter") run(chosen);
+    if (event.key === "Enter") openChosen();
     else if (event.key === "Tab" && !event.shiftKey && inside) look(inside);
     else if (event.key === "Backspace" && !input.value && within !== null) look(within ? parentId(within) : null);
     else if (step && options.length) {

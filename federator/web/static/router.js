@@ -1,6 +1,6 @@
 // Which view an address asks for, and moving between addresses without loading the document again.
 import {asOf, get, Unreachable} from "./api.js";
-import {around, byId, icon, make} from "./dom.js";
+import {afterPress, around, byId, icon, make} from "./dom.js";
 import {clock} from "./format.js";
 import {button, empty, UI} from "./parts.js";
 
@@ -201,6 +201,7 @@ async function showOnce({again = false, focus = true, live = false} = {}) {
     if (!again) for (const listener of listeners) listener(route);
     const module = await load(route.view);
     const view = await module.show({argument: route.argument, query: new URLSearchParams(location.search), signal});
+    await afterPress();
     if (signal.aborted) return newest;
     settle(view.title, view.crumbs ?? [make("span", {text: view.title})], view.nodes);
     view.after?.();

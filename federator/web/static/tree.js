@@ -1,7 +1,7 @@
 // The tree of all sources: only the rows in sight are in the document, children are loaded in pages while one scrolls.
 import {ApiError, asOf, encode, find, get, query} from "./api.js";
 import {onOverview} from "./attention.js";
-import {around, byId, icon, make, name, parentId} from "./dom.js";
+import {afterPress, around, byId, icon, make, name, parentId} from "./dom.js";
 import {shapeOf, tablesText, toneOf, upTo, words} from "./format.js";
 import {path} from "./parts.js";
 import {navigate, onRoute} from "./router.js";
@@ -151,7 +151,8 @@ function draw() {
 }
 
 /* Draw the loaded rows again through the filter. */
-function drawFiltered() {
+async function drawFiltered() {
+  await afterPress();
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(() => {
     isStale ? flatten() : narrow();
