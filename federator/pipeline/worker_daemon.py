@@ -9,7 +9,9 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def _use_installed_pyspark() -> None:
@@ -26,6 +28,22 @@ def _use_installed_pyspark() -> None:
             sys.path.remove(entry)
             if str(packages) not in sys.path:
                 sys.path.append(str(packages))
+
+
+def freezing_after_imports() -> Callable[[str, Mapping[str, Any]], None]:
+    """Return a callback for ``gc.callbacks`` that freezes all objects after a full collection if modules were imported before it.
+
+    PySpark makes a full collection after each task. Without this, each of them walks what the modules of earlier tasks contain: 50 ms.
+    """
+    modules = 0
+
+    def freeze(phase: str, info: Mapping[str, Any]) -> None:
+        nonlocal modules
+        if phase == "stop" and info["generation"] == 2 and len(sys.modules) != modules:
+            modules = len(sys.modules)
+            gc.freeze()
+
+    return freeze
 
 
 if __name__ == "__main__":
@@ -48,8 +66,8 @@ if __name__ == "__main__":
         with contextlib.suppress(ConfigError, ModuleNotFoundError):
             get_connector(impl).preload_imports()
     # Workers share the memory of these objects with the daemon, as long as no collection writes to them.
+    gc.callbacks.append(freezing_after_imports())
     gc.collect()
-    gc.freeze()
     # Decoding a response creates many objects and no garbage. With Python's own limit, it takes twice the time.
     gc.set_threshold(100_000)
     gc.enable()

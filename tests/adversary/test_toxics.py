@@ -36,7 +36,7 @@ def test_connections_that_fail_in_others_ways_cost_no_declaration(
         tmp_path / "deployment", metastore, glue_account, schedule="", back=False, through=proxies.add_proxy
     )
     try:
-        states, wrong = poison(deployment, proxies, rounds=8, seed=5, size=20)
+        states, wrong = poison(deployment, proxies, rounds=4, seed=5, size=20)
     finally:
         deployment.close()
     assert wrong == []

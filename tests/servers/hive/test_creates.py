@@ -22,7 +22,7 @@ from tests.fixtures.hive import Metastore
 from tests.unit.api.lance.conftest import Service, served
 
 #: the last way is the first one's code under pylance's own call
-ROUNDS = dict.fromkeys(creates.WAYS, 25) | {"pylance directly": 8}
+ROUNDS = dict.fromkeys(creates.WAYS, 8) | {"pylance directly": 4}
 
 
 @pytest.mark.timeout(600)
