@@ -48,7 +48,7 @@ test: servers check pythons helm toxiproxy stores ## everything: checks, then th
 test-quick: setup ## single modules and invariants, without Spark and servers
 	$(BIN)/python -m pytest -q $(WORKERS) -m quick $(MODULES) tests/property
 
-pythons: setup ## the quick tests on Debian's own Python and on the newest one that is installed
+pythons: setup ## the quick tests on other minor versions of Python: Debian's own, and the newest one that is installed
 	@.ci/pythons $(MODULES)
 
 bench: servers ## speed, as ratios measured in one run: make bench BENCHMARKS=scale N=100000 RECORD=docs/reference/benchmarks.md
