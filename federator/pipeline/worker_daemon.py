@@ -33,7 +33,7 @@ def _use_installed_pyspark() -> None:
 def freezing_after_imports() -> Callable[[str, Mapping[str, Any]], None]:
     """Return a callback for ``gc.callbacks`` that freezes all objects after a full collection if modules were imported before it.
 
-    PySpark makes a full collection after each task. Without this, each of them walks what the modules of earlier tasks contain: 50 ms.
+    PySpark makes a full collection after each task. Without this, each of them walks the modules that earlier tasks imported: 40 ms.
     """
     modules = 0
 

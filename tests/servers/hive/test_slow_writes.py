@@ -22,6 +22,8 @@ from tests.fixtures.waiting import wait_until
 pytestmark = pytest.mark.timeout(120)
 
 _DEADLINE = 3
+# The limits are the connector's, whatever the server is.
+_ONE_VERSION = pytest.mark.parametrize("metastore", ["hive3"], indirect=True)
 
 
 @pytest.fixture
@@ -66,10 +68,6 @@ def test_all_calls_of_a_declaration_have_one_deadline(catalog: Catalog, proxy: T
     assert (outcome.state, outcome.code) == ("failed", "not_made")
     assert catalog.observe(orders.path).is_absent
     assert catalog.declare_table(orders).location == orders.location
-
-
-# The limits are the connector's, whatever the server is.
-_ONE_VERSION = pytest.mark.parametrize("metastore", ["hive3"], indirect=True)
 
 
 @_ONE_VERSION
