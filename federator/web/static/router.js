@@ -199,10 +199,12 @@ async function showOnce({again = false, focus = true, live = false} = {}) {
   try {
     const route = current = match();
     if (!again) for (const listener of listeners) listener(route);
-    const module = await load(route.view);
-    const view = await module.show({argument: route.argument, query: new URLSearchParams(location.search), signal});
+    const module = await load(route.view), query = location.search;
+    const view = await module.show({argument: route.argument, query: new URLSearchParams(query), signal});
     await afterPress();
     if (signal.aborted) return newest;
+    // A tab was chosen, or a text was searched for, while the view was read for another one.
+    if (location.search !== query) return show({again: true, focus, live});
     settle(view.title, view.crumbs ?? [make("span", {text: view.title})], view.nodes);
     view.after?.();
   } catch (error) {
