@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from federator.api.app import create_app
 from federator.settings import parse_settings
 from federator.store import Index, migrations, open_index
 from tests.bench.measure import Row, limit
+from tests.fixtures.chromium import CHROMIUM
 from tests.fixtures.index_content import fill, namespace, table
 from tests.fixtures.serving import serve_app
 
@@ -63,7 +63,7 @@ def run(directory: Path) -> list[Row]:
         serve_app(create_app(parse_settings(raw, directory / "federator.toml")), force_exit=True) as url,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for size in _SIZES:
             rows += _measure(browser.new_page(base_url=url, viewport={"width": 1200, "height": 900}), size)
         browser.close()

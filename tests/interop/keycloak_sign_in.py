@@ -16,6 +16,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from federator.api.app import create_app
 from federator.settings import parse_settings
+from tests.fixtures.chromium import CHROMIUM
 from tests.fixtures.identity_provider import CALLBACK
 from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, namespace, table
@@ -72,7 +73,7 @@ def serve(keycloak: Keycloak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def page() -> Iterator[Page]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         opened = browser.new_page()
         opened.set_default_timeout(60_000)
         yield opened

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from federator.api.app import create_app
 from federator.model import ROOT, Coverage, TableRecord, failed_evidence
@@ -26,10 +26,12 @@ from federator.settings import parse_settings
 from federator.store import Connection, Index, coverage, open_index, plans, revisions, runs, verifications
 from federator.store import tables as t
 from federator.store.leases import acquire_lease
+from tests.fixtures.chromium import CHROMIUM
 from tests.fixtures.index import new_index
 from tests.fixtures.index_content import fill, namespace, table
 from tests.fixtures.serving import serve_app
 
+_NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _SCHEMA = '[{"name":"id","type":"bigint"},{"name":"price","type":"double"}]'
 
 
@@ -164,7 +166,7 @@ def browser() -> Iterator[Browser]:
     """Closed after the package's last test: Playwright has an event loop in this thread, where later tests start their own."""
     expect.set_options(timeout=30_000)  # a busy machine needs more than the usual 5 s
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -198,3 +200,20 @@ def open_context(service: Service, browser: Browser, **options: Any) -> Iterator
         # Also after a failure: the end of the service waits for the page's connections.
         context.close()
     assert complaints == []
+
+
+def track_open_requests(page: Page) -> set[Request]:
+    """Return a set that always has the requests of the page without a complete response. Streams of events never complete."""
+    open_requests: set[Request] = set()
+    page.on("request", lambda request: None if request.url.endswith("/events") else open_requests.add(request))
+    page.on("requestfinished", lambda request: open_requests.discard(request))
+    page.on("requestfailed", lambda request: open_requests.discard(request))
+    return open_requests
+
+
+def wait_until_loaded(page: Page, open_requests: set[Request]) -> None:
+    """Wait for the tree and the counts, which follow the heading. axe reports elements that are replaced while it reads them."""
+    page.evaluate(_NEXT_FRAME)
+    while open_requests:
+        page.evaluate(_NEXT_FRAME)
+    page.evaluate(_NEXT_FRAME)

@@ -8,7 +8,6 @@ do.
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from urllib.parse import quote
 
 import requests
 from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.fixtures.chromium import CHROMIUM
 
 _WIDTH, _HEIGHT = 1200, 820
 
@@ -74,7 +75,7 @@ def main() -> None:
     addresses = find_addresses(get)
     arguments.directory.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": arguments.width, "height": _HEIGHT}, color_scheme=arguments.scheme)
         page.set_default_timeout(60_000)
         expect.set_options(timeout=60_000)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from federator.model.drift import Drift, DriftKind
 from federator.store import requests, run_stages, runs
 from federator.store import tables as t
 from tests.fixtures.index_content import fill, namespace, table
-from tests.web.conftest import Service, insert_drift
+from tests.web.conftest import Service, insert_drift, open_context, run_service, track_open_requests, wait_until_loaded
 
 OpenPage = Callable[[str], Page]
 
@@ -309,25 +311,8 @@ def test_a_mirror_shows_its_section_of_the_configuration(open_page: OpenPage) ->
     expect(page.get_by_role("region", name="Configuration")).to_contain_text('[mirrors.nightly]\nfrom = "lake"\nto = "copy"')
 
 
-@pytest.mark.parametrize("width", [390, 900, 1200])
-@pytest.mark.parametrize(
-    "address",
-    ["t/lake%24odd?kind=namespace", "search?q=quarterly", "datasets", "changes", "", "sources", "mirrors", "plans", "drift"],
-)
-def test_names_keep_their_end_in_narrow_columns(open_page: OpenPage, service: Service, width: int, address: str) -> None:
-    """Names that differ only at their end can be told apart, and no name covers what is beside it."""
-    names = [
-        "quarterly_orders_europe_a",
-        "quarterly_orders_europe_b",
-        *("quarterly_orders_of_all_years_in_europe" * 3 + end for end in "ab"),
-    ]
-    tables = (table("lake", "odd", name, location=f"s3://lake/{name}") for name in names)
-    fill(service.index, "lake", namespace("lake", "odd"), *tables, run="run-9")
-    page = open_page(address)
-    page.set_viewport_size({"width": width, "height": 800})
-    expect(page.locator("main .mid").first).to_be_visible()
-    page.wait_for_timeout(500)
-    cut = page.evaluate("""[...document.querySelectorAll('main .mid')].filter(e => {
+#: names whose end cannot be seen, or that reach beyond their cell
+_CUT_NAMES = """[...document.querySelectorAll('main .mid')].filter(e => {
         if (!e.checkVisibility() || !e.getBoundingClientRect().width) return false;
         const box = e.getBoundingClientRect(), end = e.querySelector('.end'), cell = e.closest('td, li, dd');
         if (cell && box.right > cell.getBoundingClientRect().right + 1) return true;
@@ -336,5 +321,36 @@ def test_names_keep_their_end_in_narrow_columns(open_page: OpenPage, service: Se
         const range = document.createRange();
         range.selectNodeContents(end);
         return range.getBoundingClientRect().right > box.right + 1;
-    }).map(e => e.textContent)""")
-    assert cut == []
+    }).map(e => e.textContent)"""
+
+
+@pytest.fixture(scope="module")
+def long_names(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    names = [
+        "quarterly_orders_europe_a",
+        "quarterly_orders_europe_b",
+        *("quarterly_orders_of_all_years_in_europe" * 3 + end for end in "ab"),
+    ]
+    folder = tmp_path_factory.mktemp("long-names")
+    shutil.copy(filled, folder / "federator.db")
+    with run_service(folder) as service:
+        tables = (table("lake", "odd", name, location=f"s3://lake/{name}") for name in names)
+        fill(service.index, "lake", namespace("lake", "odd"), *tables, run="run-9")
+        yield service
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["t/lake%24odd?kind=namespace", "search?q=quarterly", "datasets", "changes", "", "sources", "mirrors", "plans", "drift"],
+)
+def test_names_keep_their_end_in_narrow_columns(long_names: Service, browser: Browser, address: str) -> None:
+    """Names that differ only at their end can be told apart, and no name covers what is beside it."""
+    with open_context(long_names, browser) as open_page:
+        page = open_page("settings")
+        open_requests = track_open_requests(page)
+        page = open_page(address)
+        expect(page.locator("main .mid").first).to_be_visible()
+        wait_until_loaded(page, open_requests)
+        for width in (390, 900, 1200):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert (width, page.evaluate(_CUT_NAMES)) == (width, [])
