@@ -46,13 +46,13 @@ export const makeSvg = (tag, options = {}, ...children) => fill(document.createE
  */
 export const around = (event, selector) => (event.target instanceof Element ? event.target.closest(selector) : null);
 
-/** A press of a pointer, until its click is over, or for 5 s. @type {Promise<any>} */
+/** A press of a pointer, until its click is over, or for 10 s. @type {Promise<any>} */
 let press = Promise.resolve();
 addEventListener("pointerdown", event => {
   // A press on a scroll bar is none on what is in it.
   if (!around(event, "#main *, #tree *")) return;
   press = new Promise(end => {
-    setTimeout(end, 5000);
+    setTimeout(end, 10_000);
     for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => setTimeout(end), {once: true});
   });
 }, true);
