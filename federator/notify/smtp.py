@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import smtplib
 import ssl
 from email.message import EmailMessage
@@ -52,7 +53,9 @@ def send_mail(
     except smtplib.SMTPResponseException as error:
         # The server's text may repeat what was sent, so it is omitted.
         raise _error_for_code(error.smtp_code, f"the server returned {error.smtp_code} ({type(error).__name__})") from None
-    except (smtplib.SMTPException, OSError) as error:
+    except UnicodeError:
+        raise PermanentDeliveryError("username or password is not ASCII, or host is not a host name") from None
+    except (smtplib.SMTPException, OSError, binascii.Error) as error:
         raise TemporaryDeliveryError(f"no response ({type(error).__name__})") from None
     if refused:
         raise PermanentDeliveryError(f"the server refused {len(refused)} of the recipients; the others received it")

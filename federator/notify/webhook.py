@@ -47,17 +47,27 @@ def post_notification(
         # Set explicitly, so that requests neither reads a password from .netrc nor sends the token to another host.
         session.auth = _bearer_auth(token)
         try:
-            response = session.post(
-                url, data=body, headers=headers, timeout=(CONNECT_SECONDS, READ_SECONDS), allow_redirects=False, verify=ca or True,
-                stream=True,
-            )  # fmt: skip
-            content = response.raw.read(_MAX_RESPONSE_CHARACTERS, decode_content=True) if response.status_code >= 300 else b""
+            request = session.prepare_request(requests.Request("POST", url, data=body, headers=headers))
+            environment = session.merge_environment_settings(url, {}, True, ca or True, None)
+            # Not by the session: it reads the whole body of a redirect, and parses its target, even if it does not follow it.
+            response = session.get_adapter(url).send(request, timeout=(CONNECT_SECONDS, READ_SECONDS), **environment)
+            content = _read_start(response) if response.status_code >= 300 else b""
         except requests.exceptions.SSLError:
             raise TemporaryDeliveryError("the server's certificate is not accepted") from None
         except (requests.RequestException, OSError) as error:
             # The error's text contains the URL, so only its type is shown.
             raise TemporaryDeliveryError(f"no response ({type(error).__name__})") from None
     _raise_for_status(response, content)
+
+
+def _read_start(response: requests.Response) -> bytes:
+    """Return the first bytes of a body, or none if it cannot be read: then the status alone says what happened."""
+    from urllib3.exceptions import HTTPError
+
+    try:
+        return bytes(response.raw.read(_MAX_RESPONSE_CHARACTERS, decode_content=True))
+    except (HTTPError, OSError):
+        return b""
 
 
 def _raise_for_status(response: requests.Response, content: bytes) -> None:
@@ -80,12 +90,15 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
         return float(text)
     try:
         retry_at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, ((retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
 
 
 def _bearer_auth(token: str | None) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise ConfigError("the token contains characters that cannot be in a header")
+
     def sign_in(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if token is not None:
             request.headers["Authorization"] = f"Bearer {token}"

@@ -20,11 +20,15 @@ class Received:
 
 @dataclass
 class Receiver:
-    """``answers`` are (status, headers) for the next requests; after them all are taken with 200."""
+    """``answers`` are (status, headers) for the next requests; after them all are taken with 200.
+
+    ``raw_answers`` are whole responses as bytes, which come first.
+    """
 
     url: str = ""
     received: list[Received] = field(default_factory=list)
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    raw_answers: list[bytes] = field(default_factory=list)
 
     @property
     def bodies(self) -> list[bytes]:
@@ -39,6 +43,10 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             receiver.received.append(Received(self.path, {name.title(): value for name, value in self.headers.items()}, body))
+            if receiver.raw_answers:
+                self.wfile.write(receiver.raw_answers.pop(0))
+                self.close_connection = True
+                return
             status, headers = receiver.answers.pop(0) if receiver.answers else (200, {})
             self.send_response(status)
             for name, value in headers.items():

@@ -135,6 +135,8 @@ def test_a_notification_arrives_over_tls_with_a_password(
     [
         ("starttls", {"password": "${WRONG}"}, "dead: the server returned 535 (SMTPAuthenticationError)"),
         ("starttls", {"ca": None}, "queued: the server's certificate is not accepted, or it does not support TLS"),
+        ("starttls", {"password": "${UMLAUT}"}, "dead: username or password is not ASCII, or host is not a host name"),
+        ("starttls", {"host": "smtp..invalid"}, "dead: username or password is not ASCII, or host is not a host name"),
         ("plain", {}, "dead: the server does not support STARTTLS, or no known authentication method"),
         ("plain", {"tls": "none"}, "dead: the server does not support STARTTLS, or no known authentication method"),
     ],
@@ -144,6 +146,7 @@ def test_an_error_is_recorded_without_the_password(
     served: str, more: dict[str, Any], expected: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("WRONG", "wr0ng-password")
+    monkeypatch.setenv("UMLAUT", "schlüssel-für-post")
     mailbox = Mailbox()
     note(sqlite_index, failed("lake"))
     with serving(mailbox, certificates, served) as port:

@@ -115,6 +115,38 @@ def test_a_redirect_is_not_followed(sqlite_index: Index, hook: Settings, note: N
     assert only_row(sqlite_index).error == f"the server returned {status}: redirects are not followed"
 
 
+@pytest.mark.parametrize(
+    ("response", "result", "error"),
+    [
+        (b"500 X\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", "retrying", "the server returned 500"),
+        (b"502 X\r\nTransfer-Encoding: chunked\r\n\r\nno number\r\n", "retrying", "the server returned 502"),
+        (b"400 X\r\nContent-Length: 500\r\n\r\nshort", "dead", "the server returned 400"),
+        (b"503 X\r\nRetry-After: Fri, 31 Dec 2100 23:59:59 +99999999999999999\r\n\r\n", "retrying", "the server returned 503"),
+        (b"302 X\r\nLocation: http://[\r\n\r\n", "dead", "the server returned 302: redirects are not followed"),
+    ],
+)
+def test_a_response_that_cannot_be_read_counts_as_its_status(
+    sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver, response: bytes, result: str, error: str
+) -> None:
+    receiver.raw_answers = [b"HTTP/1.1 " + response]
+    note(sqlite_index, failed("lake"))
+    assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(**{result: 1})
+    row = only_row(sqlite_index)
+    assert (row.attempts, row.error and row.error.removesuffix(": short")) == (1, error)
+
+
+@pytest.mark.parametrize("token", ["pässwört 日本", "t0ken-1\nt0ken-2"])
+def test_a_token_that_no_header_can_have_ends_one_message(
+    sqlite_index: Index, settings_of: Make, note: Note, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("HOOK_TOKEN", token)
+    channels = settings_of(ops={"kind": "webhook", "url": receiver.url, "token": "${HOOK_TOKEN}"})
+    note(sqlite_index, failed("lake"))
+    assert deliver_due(sqlite_index, channels, at_once=True) == DeliveryResult(dead=1)
+    assert only_row(sqlite_index).error == "the token contains characters that cannot be in a header"
+    assert receiver.received == []
+
+
 def test_netrc_is_not_asked(
     sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
