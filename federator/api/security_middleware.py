@@ -213,7 +213,7 @@ class SecurityMiddleware:
         if principal is not LOCAL_PRINCIPAL:
             self._refuse_after(self._limits.try_acquire(principal.name))
         origin = headers.get("origin")
-        is_foreign = origin is not None and origin not in self._origins and urlsplit(origin).netloc != host
+        is_foreign = origin is not None and origin not in self._origins and origin.partition("://")[2] != host
         if scope["method"] not in _SAFE_METHODS and is_foreign:
             raise RequestRejected(403, "Permission denied", f"pages of {origin} are not allowed to write")
         if self._sessions is not None and (session := scope.get("session")) and scope["method"] not in _SAFE_METHODS:
