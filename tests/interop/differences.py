@@ -101,6 +101,18 @@ def _node(error: str) -> str:
     return "Error: lance error: " + " Caused by: ".join(causes)
 
 
+_DUCKDB_RS = "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f"
+
+
+def _duckdb_open(error: str) -> str:
+    return (
+        "IOException: IO Error: Failed to open Lance dataset: (Lance error: namespace describe_table: Namespace error: Namespace "
+        f"error: Table not found: {error}, {_DUCKDB_RS}/lance-namespace-impls-6.0.0/src/rest.rs:560:74, "
+        f"{_DUCKDB_RS}/lance-6.0.0/src/dataset/builder.rs:142:26 (code=22))"
+    )
+
+
+_NO_NAMESPACE = "DuckDB sends a table's name without its namespace."
 DIFFERENCES = (
     Difference(
         ("lancedb-node",), tuple(CATALOGS), ("list tables after a name",),
@@ -137,6 +149,24 @@ DIFFERENCES = (
     Difference(
         ("pylance",), _HIVE, ("insert into a name with a space at the server",),
         "TableNotFoundError: Table not found: there is no table NAMESPACE$two words", "The table could not be created.",
+    ),
+    Difference(
+        ("duckdb",), tuple(CATALOGS), ("read an attached table",),
+        _duckdb_open("there is no table orders"), _NO_NAMESPACE,
+    ),
+    Difference(
+        ("duckdb",), tuple(CATALOGS), ("create an attached table",),
+        "IOException: IO Error: Failed to create Lance table via namespace: namespace declare_table: Namespace error: Unsupported: "
+        f"created is not in a catalog and cannot be changed, {_DUCKDB_RS}/lance-namespace-impls-6.0.0/src/rest.rs:560:74 (code=50)",
+        _NO_NAMESPACE,
+    ),
+    Difference(
+        ("duckdb",), (REFERENCE,), ("read an attached table",),
+        _duckdb_open("table id 'orders'"), _NO_NAMESPACE,
+    ),
+    Difference(
+        ("duckdb",), (REFERENCE,), ("create an attached table",),
+        "HTTPError: HTTP Error 404: Not Found", f"{_NO_NAMESPACE} The RestAdapter creates it in the root.",
     ),
     Difference(
         ("ray", "daft"), _HIVE, ("write and read a name with a space",),

@@ -18,6 +18,7 @@ PACKAGES = {
     "lancedb": ("lancedb==0.40.0", "pylance==14.0.2", "lance-namespace==0.13.0"),
     "ray": ("lance-ray==0.5.0", "ray[data]==2.60.0", "pylance==14.0.2", "lance-namespace==0.13.0"),
     "spark": ("pyspark==3.5.9",),
+    "duckdb": ("duckdb==1.5.5", "duckdb-extension-lance==1.5.5"),
     "daft": ("daft==0.7.26", "daft-lance==0.6.0", "pylance==14.0.2", "lance-namespace==0.13.0"),
 }
 

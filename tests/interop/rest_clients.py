@@ -53,6 +53,7 @@ CLIENTS: Mapping[str, RestClient] = {
     "java": RestClient("lance-namespace-apache-client 0.7.7 (Java)", "apache_client.py", library="apache-client-0.7.7"),
     "ray": RestClient("lance-ray 0.5.0, Ray 2.60.0", "lance_ray_rest.py", "ray"),
     "daft": RestClient("daft 0.7.26, daft-lance 0.6.0", "daft_rest.py", "daft"),
+    "duckdb": RestClient("duckdb 1.5.5, duckdb-extension-lance 1.5.5", "duckdb_rest.py", "duckdb"),
     "spark": RestClient("lance-spark 0.4.0, Spark 3.5.9", "lance_spark_rest.py", "spark", "lance-spark-0.4.0"),
 }
 
