@@ -34,6 +34,7 @@ from federator.stages.scan import scan_roots
 from federator.stages.tracing import trace_run
 from federator.stages.verify import verify_tables
 from federator.store import Index, call_metrics, deployment, drift_detection, migrations, open_index, plans, revisions, runs
+from federator.store.failures import describe_error
 from federator.store.snapshots import MAINTENANCE_RUN_KINDS
 
 __all__ = ["Federator", "Interrupted", "ProgressEvent", "RunResult"]
@@ -206,13 +207,13 @@ class Federator:
             if isinstance(error, Exception) and self.stop.is_set():
                 # An error during a stop counts as a consequence of the stop.
                 if not isinstance(error, Interrupted):
-                    context.result.errors[run.kind] = str(error)
+                    context.result.errors[run.kind] = describe_error(error)
                 close_run(context)
                 return
             state = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             run_notices = build_run_notices(context, error)
-            error_text = str(error) or type(error).__name__
-            runs.finish_run(self.index, run, state, summary=context.result.summary(), error=error_text, notices=run_notices)
+            summary = context.result.summary()
+            runs.finish_run(self.index, run, state, summary=summary, error=describe_error(error), notices=run_notices)
             seal_run_events(context)
             raise
         else:

@@ -24,6 +24,7 @@ from federator.settings import Settings
 from federator.stages.context import RunContext
 from federator.stages.result import is_failure
 from federator.store import records
+from federator.store.failures import describe_error
 from federator.store.sql import chunked
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def apply_with_lineage(context: RunContext, plan: Plan, apply: Callable[[], list
     try:
         outcomes = apply()
     except BaseException as error:
-        emitter.emit("FAIL", [], error=str(error) or type(error).__name__)
+        emitter.emit("FAIL", [], error=describe_error(error))
         raise
     done = [outcome.change for outcome in outcomes if outcome.state is OutcomeState.DONE]
     failures = [outcome for outcome in outcomes if is_failure(outcome)]

@@ -23,7 +23,9 @@ from federator.store.fulltext import has_lexemes
 _BUSY_SECONDS = 60
 # Connections stay open: a new one has no prepared statements and no cached pages. Those beyond 15 serve other principals while slow
 # requests hold these.
-_POOL: dict[str, Any] = {"pool_size": 15, "max_overflow": 15}
+_POOL_SIZE = {"pool_size": 15, "max_overflow": 15}
+# Values of a statement are of any source, and some are secrets that a catalog stores: errors, which logs have, are without them.
+_ENGINE: dict[str, Any] = {**_POOL_SIZE, "poolclass": QueuePool, "hide_parameters": True}
 # Page cache of one SQLite connection in KiB. Many readers share the memory; a single writer may write a million rows.
 _READ_CACHE, _WRITE_CACHE = 8_192, 65_536
 
@@ -103,7 +105,7 @@ def _create_sqlite_engine(database: str, base: Path) -> Engine:
     path = (base / database).absolute()
     if not path.parent.is_dir():
         raise ConfigError(f"[index] url: the directory {path.parent} does not exist")
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS}, poolclass=QueuePool, **_POOL)
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS}, **_ENGINE)
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: Any) -> None:
@@ -159,7 +161,7 @@ def _is_locked(error: Exception) -> bool:
 
 
 def _create_postgresql_engine(url: str) -> Engine:
-    engine = create_engine(url, poolclass=QueuePool, pool_pre_ping=True, **_POOL)
+    engine = create_engine(url, pool_pre_ping=True, **_ENGINE)
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:

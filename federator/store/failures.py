@@ -75,6 +75,11 @@ def describe_failure(error: SQLAlchemyError, index: str = "the index") -> StateE
     return StateError(f"{index} failed{text or f': {type(cause).__name__}'}", hint=hint)
 
 
+def describe_error(error: BaseException) -> str:
+    """Return the text of an error for people, with its remedy. A failure of the index is without its SQL."""
+    return str(describe_failure(error) if isinstance(error, SQLAlchemyError) else error) or type(error).__name__
+
+
 def _matches(failure: _Failure, cause: BaseException | None) -> bool:
     if isinstance(cause, sqlite3.Error):
         # The extended codes begin with the primary one: SQLITE_READONLY_DBMOVED.

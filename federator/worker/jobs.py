@@ -20,6 +20,7 @@ from federator.connector import ConfigError
 from federator.connector.options import resolve_reference
 from federator.settings import AFTER_CRAWL, Settings, load_settings
 from federator.store import Connection, Index, job_states, open_index, requests
+from federator.store.failures import describe_error
 from federator.store.field_types import OptionalTimestamp
 from federator.worker.triggers import build_trigger, interval_seconds, next_start
 
@@ -209,4 +210,4 @@ def _log_job_error(event: JobExecutionEvent) -> None:
     if event.code == EVENT_JOB_MISSED:
         _log.warning("job missed", job=event.job_id, due=str(event.scheduled_run_time))
     else:
-        _log.error("job failed", job=event.job_id, error=str(event.exception))
+        _log.error("job failed", job=event.job_id, error=describe_error(event.exception))

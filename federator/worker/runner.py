@@ -13,7 +13,8 @@ from federator.settings import Settings
 from federator.stages.declare import DeclareSpec
 from federator.stages.report import ReportSpec
 from federator.stages.result import RunResult
-from federator.store import Index, job_states, plans, requests, runs
+from federator.store import DatabaseError, Index, job_states, plans, requests, runs
+from federator.store.failures import describe_error
 from federator.worker.jobs import jobs_after_crawl, request_argument
 from federator.worker.progress import RunProgress
 
@@ -51,8 +52,8 @@ class RequestRunner:
                 self._log_result(result)
                 self._queue_dependent_jobs(result)
                 state = requests.CANCELLED if result.state == "interrupted" else requests.DONE
-            except FederatorError as error:
-                self._record_failure(request, str(error))
+            except (FederatorError, DatabaseError) as error:
+                self._record_failure(request, describe_error(error))
             except Exception as error:  # noqa: BLE001 - the boundary of the worker: no request may end it
                 _log.exception("run failed unexpectedly")
                 self._record_failure(request, f"{type(error).__name__}: {error}")

@@ -13,10 +13,13 @@ import pytest
 from sqlalchemy import event, text
 
 from federator.connector import StateError
-from federator.settings import InstanceSettings
-from federator.store import DatabaseError, Index, deployment, open_index
+from federator.connector.errors import split_hint
+from federator.service import Federator
+from federator.settings import InstanceSettings, parse_settings
+from federator.store import DatabaseError, Index, deployment, notices, open_index
 from federator.store.failures import describe_failure
 from tests.unit.cli.conftest import CONFIG, Shell
+from tests.unit.notify.conftest import MEMORY
 
 _FILL = text("INSERT INTO deployment (key, value) VALUES (:key, :value)")
 
@@ -110,6 +113,29 @@ def test_a_database_that_cannot_be_connected_to_has_a_remedy(postgres_index: Cal
         assert failure.message.startswith("the index cannot be opened: ")
         assert message in failure.message
         assert "check host, port, user, password and database of [index] url" in (failure.hint or "")
+
+
+def test_the_error_of_a_run_has_a_remedy_and_no_statement(either_index: Index, tmp_path: Path) -> None:
+    raw = {"notify": {"ops": {"kind": "webhook", "url": "http://127.0.0.1:9"}}, "sources": {"lake": {"impl": MEMORY}}}
+    federator = Federator(parse_settings(raw, tmp_path / "federator.toml"), either_index)
+    with either_index.write() as connection:
+        connection.execute(text("ALTER TABLE dataset_past RENAME TO another"))
+    with pytest.raises(DatabaseError):
+        federator.prune(keep_days=1)
+    with either_index.read() as connection:
+        error = connection.execute(text("SELECT error FROM run")).scalar_one()
+        (notice,) = notices.list_pending_notices(connection)
+    message, hint = split_hint(error)
+    assert message.startswith("the index failed: ")
+    assert "dataset_past" in message
+    assert (len(message.splitlines()), hint, notice.notice.message) == (1, "federator doctor checks the index", error)
+
+
+def test_no_error_has_the_values_of_a_statement(either_index: Index) -> None:
+    insert = text("INSERT INTO absent (key) VALUES (:key)")
+    with pytest.raises(DatabaseError) as caught, either_index.write() as connection:
+        connection.execute(insert, {"key": "planted-secret-of-a-table"})
+    assert "planted" not in str(caught.value)
 
 
 @pytest.fixture
