@@ -52,8 +52,10 @@ class NotFound(StateError):
 class RequestRejected(FederatorError):
     """A request that is rejected before routing, with the HTTP status and the headers of the response."""
 
-    def __init__(self, status: int, title: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, status: int, title: str, message: str, *, hint: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.status = status
         self.title = title
         self.headers = dict(headers or {})
@@ -138,7 +140,7 @@ def error_response(path: str, error: FederatorError, *, may_prompt: bool = True)
         basic = ', Basic realm="Lance Federator, the token is the password"' if may_prompt else ""
         challenge = {"WWW-Authenticate": f"Bearer{basic}"}
         headers = (challenge if error.status == 401 else {}) | error.headers
-        return problem_response(path, error.status, error.title, error.message, headers, code=error.code)
+        return problem_response(path, error.status, error.title, error.message, headers, code=error.code, hint=error.hint)
     status, code = _status_and_code(error)
     headers = {"Retry-After": str(_RETRY_SECONDS)} if status == 429 else {}
     return problem_response(path, status, _title(error), error.message, headers, code=code, hint=error.hint)

@@ -91,7 +91,8 @@ def install_security(
     limits = RequestRateLimiter(serve.requests_per_second, serve.burst)
     app.add_middleware(
         SecurityMiddleware, authentication=authentication, sessions=sessions, limits=limits, shares=app.state.thread_shares,
-        loopback=loopback, origins=serve.cors_origins, open_paths=open_paths,
+        loopback=loopback, origins=[*serve.cors_origins, *([sessions.origin] if sessions is not None else [])],
+        open_paths=open_paths,
     )  # fmt: skip
     if serve.cors_origins:
         # CORS is outside the security checks, because browsers send preflight requests without a credential.
@@ -102,7 +103,8 @@ def install_security(
 
 
 class SecurityMiddleware:
-    """ASGI middleware. ``loopback``: the Host header must name this machine. ``origins``: other origins whose pages may write.
+    """ASGI middleware. ``loopback``: the Host header must name this machine. ``origins``: origins whose pages may write,
+    besides that of the Host header, which a proxy may have replaced.
 
     ``open_paths`` need no credential and have no rate limit.
     """
@@ -202,8 +204,9 @@ class SecurityMiddleware:
         host = headers.get("host", "")
         if self._loopback and not is_loopback(_hostname(host)):
             raise RequestRejected(
-                421, "Misdirected request", f"this service accepts only localhost as Host, not {host or 'an empty Host'}"
-            )
+                421, "Misdirected request", f"this service accepts only localhost as Host, not {host or 'an empty Host'}",
+                hint="let the proxy send Host: localhost, or set another [serve] host, which needs credentials",
+            )  # fmt: skip
         if scope["path"] in self._open_paths or _is_page(scope):
             return ANONYMOUS
         if self._sessions is not None and scope["path"] in SIGN_IN_PATHS:
@@ -215,7 +218,10 @@ class SecurityMiddleware:
         origin = headers.get("origin")
         is_foreign = origin is not None and origin not in self._origins and origin.partition("://")[2] != host
         if scope["method"] not in _SAFE_METHODS and is_foreign:
-            raise RequestRejected(403, "Permission denied", f"pages of {origin} are not allowed to write")
+            raise RequestRejected(
+                403, "Permission denied", f"pages of {origin} are not allowed to write",
+                hint="behind a proxy, let it keep the Host header, or list the address of the page in [serve] cors_origins",
+            )  # fmt: skip
         if self._sessions is not None and (session := scope.get("session")) and scope["method"] not in _SAFE_METHODS:
             self._sessions.require_own_page(session, headers)
         return principal

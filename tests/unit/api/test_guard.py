@@ -107,12 +107,15 @@ def test_on_loopback_the_host_header_names_this_machine(api: Api, host: str, sta
     response = api.get("/api/v1/tree", headers={"Host": host})
     assert response.status_code == status
     assert (response.headers["content-type"] == "application/problem+json") == (status == 421)
+    assert ("let the proxy send Host: localhost" in response.text) == (status == 421)
 
 
 def test_pages_of_other_origins_do_not_write(api: Api) -> None:
     body = {"kind": "crawl"}
     for origin in ("http://evil.example", "null", "", "http://[", "http://a]b", api.base.removeprefix("http:")):
-        assert api.post("/api/v1/runs", json=body, headers={"Origin": origin}).status_code == 403
+        refusal = api.post("/api/v1/runs", json=body, headers={"Origin": origin})
+        assert refusal.status_code == 403
+        assert "behind a proxy" in refusal.json()["hint"]
     assert api.post("/api/v1/runs", json=body, headers={"Origin": api.base}).status_code == 202
     response = api.get("/api/v1/tree", headers={"Origin": "http://evil.example"})
     assert not [name for name in response.headers if name.startswith("access-control")]

@@ -209,6 +209,7 @@ def test_a_write_needs_the_origin_and_the_token_of_the_own_page(browser: Browser
             assert response.status_code == 403, (method, path)
     assert browser.get("/api/v1/me").status_code == 200, "nobody was signed out"
     assert browser.ask(**write, headers=good).status_code == 202
+    assert browser.ask(**write, headers={**good, "Host": "127.0.0.1:8042"}).status_code == 202, "a proxy replaced the host"
     secret, _ = tokens.create_token(index, "ci", role="operator", scopes=EVERYTHING, lifetime=None, actor="tests")
     assert browser.ask(**write, headers={"Authorization": f"Bearer {secret}"}).json()["actor"] == "token:ci"
 
