@@ -110,7 +110,10 @@ class DirectWriter:
         self._prepare(request.source)
         facade = self.facade(request.source)
         # Only to check the identity of the catalog: the call below opens its own connection.
-        with self._open_known(request.source, [parent_path(request.path)] if request.path else ()):
+        with (
+            self._translate_refusal(request.source),
+            self._open_known(request.source, [parent_path(request.path)] if request.path else ()),
+        ):
             pass
         tables = [affected.path for affected in request.affected if affected.is_table]
         lock = (
@@ -127,11 +130,24 @@ class DirectWriter:
         if not isinstance(error, _UNINFORMATIVE_ERRORS):
             # The index may be older than the catalog: the error may be a name that is taken, or a call whose response was lost.
             self._publisher.publish(request.source, op_id, [*request.affected, *_dropped_objects(error)])
-        if isinstance(error, Unauthenticated):
-            # Unauthenticated (16) would blame the principal's own token.
-            refused = f"{request.source}: the catalog refuses this service's own credentials: {error.message}"
-            raise PermissionDenied(refused) from error
-        raise error
+        with self._translate_refusal(request.source):
+            raise error
+
+    @contextmanager
+    def _translate_refusal(self, source: str) -> Iterator[None]:
+        """Re-raise Unauthenticated as PermissionDenied: code 16 would blame the principal's own token.
+
+        The source's credentials may have expired and been replaced since its facade was made, so the next call makes another one.
+        """
+        try:
+            yield
+        except Unauthenticated as error:
+            with self._opening:
+                facade = self._facades.pop(source, None)
+            if facade is not None:
+                facade.close()
+            refused = f"{source}: the catalog refuses this service's own credentials: {error.message}"
+            raise PermissionDenied(refused, hint=error.hint) from error
 
     def record_data_write(self, request: WriteRequest, write_data: Callable[[], T]) -> tuple[T, str]:
         """Record and audit a write of a table's data, which changes no catalog. Return its response and its operation id.

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Protocol, TypeVar
 
-from federator.connector.errors import CatalogError, ServiceUnavailable
+from federator.connector.errors import CatalogError, ServiceUnavailable, Unauthenticated
 from federator.connector.port import Catalog
 
 
@@ -43,17 +43,22 @@ class CatalogPool:
     @contextmanager
     def borrow(self) -> Iterator[Catalog]:
         """Borrow a catalog for one operation. A catalog that was unreachable, or whose call was interrupted, is not reused, unless it
-        is thread-safe: it then opens connections as it needs them."""
+        is thread-safe: it then opens connections as it needs them. One that refused its credentials is never reused: they may have
+        been replaced since it was opened."""
         catalog = self._shared or self._take()
         if catalog.thread_safe:
-            yield catalog
+            try:
+                yield catalog
+            except Unauthenticated:
+                self._forget(catalog)
+                raise
             return
         reusable = False
         try:
             yield catalog
             reusable = True
         except CatalogError as error:
-            reusable = not isinstance(error, ServiceUnavailable)
+            reusable = not isinstance(error, ServiceUnavailable | Unauthenticated)
             raise
         finally:
             if reusable and len(self._idle) < self._keep:
@@ -72,12 +77,20 @@ class CatalogPool:
         with self._sharing:
             if self._shared is None:
                 self._shared = catalog
-        if self._shared is not catalog:
+            shared = self._shared
+        if shared is not catalog:
             catalog.close()
-        return self._shared
+        return shared
+
+    def _forget(self, catalog: Catalog) -> None:
+        with self._sharing:
+            if self._shared is catalog:
+                self._shared = None
+        # Other threads may still use it: it closes its idle connections only.
+        catalog.close()
 
     def close(self) -> None:
         """Close the idle catalogs. Safe to repeat."""
-        if self._shared is not None:
-            self._shared.close()
+        if (shared := self._shared) is not None:
+            shared.close()
         close_idle(self._idle)

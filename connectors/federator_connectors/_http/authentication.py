@@ -12,13 +12,13 @@ from federator.runtime.redaction import is_secret_key
 
 
 class Authentication(Protocol):
-    """Provides the headers of requests, and decides whether a request is repeated after status 401. Thread-safe."""
+    """Provides the headers of requests, and decides whether a request is repeated after its token was refused. Thread-safe."""
 
     def headers(self) -> Mapping[str, str]:
         """Return the headers of the next request. Raise CatalogError if a required token cannot be fetched."""
 
     def discard_refused_token(self, sent: Mapping[str, str], /) -> bool:
-        """Discard the token in ``sent``, which the server refused with status 401. Return whether ``headers`` returns another one now.
+        """Discard the token in ``sent``, which the server refused. Return whether ``headers`` returns another one now.
 
         If it is False, repeating the request is useless.
         """

@@ -24,7 +24,7 @@ from federator.connector import CallLimits, CatalogError, Internal, InvalidInput
 from federator.connector.call_deadline import CallDeadline, CallSlots, call_seconds
 from federator.connector.catalog_pool import close_idle
 from federator_connectors._http.authentication import Authentication, FixedHeaders
-from federator_connectors._http.response import ErrorOf, HttpResponse, TlsOptions
+from federator_connectors._http.response import STATUSES_OF_REFUSED_TOKENS, ErrorOf, HttpResponse, TlsOptions
 from federator_connectors._http.watched_connections import watch_pools
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -149,8 +149,8 @@ class HttpClient:
         """Return the response of ``send``, which is given the headers of the authentication. A refused token is replaced once."""
         sent = self._authentication.headers()
         response = send(sent)
-        if response.status == 401 and self._authentication.discard_refused_token(sent):
-            # Status 401 means that the server did not process the request, so a write may also be sent again.
+        if response.status in STATUSES_OF_REFUSED_TOKENS and self._authentication.discard_refused_token(sent):
+            # The status means that the server did not process the request, so a write may also be sent again.
             response = send(self._authentication.headers())
         return response
 

@@ -130,10 +130,12 @@ class TlsOptions:
         return (self.certificate, self.key) if self.certificate and self.key else self.certificate
 
 
+#: refused credentials; by Iceberg's specification 419 is for those that have expired
+STATUSES_OF_REFUSED_TOKENS = frozenset({401, 419})
 _BY_STATUS: dict[int, type[CatalogError]] = {
     400: InvalidInput, 401: Unauthenticated, 403: PermissionDenied, 405: Unsupported, 406: Unsupported, 413: InvalidInput,
-    415: InvalidInput, 422: InvalidInput, 429: Throttled, 501: Unsupported, 502: ServiceUnavailable, 503: ServiceUnavailable,
-    504: ServiceUnavailable,
+    415: InvalidInput, 419: Unauthenticated, 422: InvalidInput, 429: Throttled, 501: Unsupported,
+    502: ServiceUnavailable, 503: ServiceUnavailable, 504: ServiceUnavailable,
 }  # fmt: skip
 #: statuses that servers have for an absent object
 _STATUSES_OF_ABSENCE = frozenset({400, 404})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from botocore.awsrequest import AWSResponse
 from botocore.credentials import DeferredRefreshableCredentials
 from urllib3 import HTTPResponse
@@ -21,11 +22,13 @@ from federator.connector import CatalogError, ConfigError, InvalidInput, Service
 from federator.connector.operation import permission
 from federator.demo.servers.process import Server
 from federator.model import ROOT, NamespaceRecord, TableRecord
+from federator.vending.catalog import CatalogVendor
 from federator_connectors._glue.catalog import GlueCatalog
 from federator_connectors._glue.client import Clients
 from federator_connectors.glue import CONNECTOR
 from tests.adversary.http_proxy import HttpProxy, Request, Response
-from tests.fixtures.glue import REGION, STATIC, GlueAccount, principals
+from tests.fixtures.glue import REGION, STATIC, GlueAccount, account, principals
+from tests.unit.api.lance.conftest import served
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -221,6 +224,82 @@ def assuming(account: GlueAccount, sts: SlowSts, **properties: str) -> GlueCatal
     opened = CONNECTOR.open(f"aws-{sts.port}", settings)
     assert isinstance(opened, GlueCatalog)
     return opened
+
+
+class ExpiringKeys(HttpProxy):
+    """A Glue for which access keys expire."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(target)
+        self.expired: set[str] = set()
+
+    def forward(self, request: Request, target: tuple[str, int]) -> Response:
+        if any(f"Credential={key}/" in value for _, value in request.headers for key in self.expired):
+            body = b'{"__type": "ExpiredTokenException", "message": "The security token included in the request is expired"}'
+            return Response(400, {"Content-Type": "application/x-amz-json-1.1"}, body)
+        return super().forward(request, target)
+
+
+class Keys:
+    """Access keys of one account, in files: the shared one of AWS and one for each secret. ``replace`` issues new ones."""
+
+    def __init__(self, url: str, directory: Path) -> None:
+        self._account, self._directory = account(url), directory
+        self.write()
+
+    def write(self) -> None:
+        """Write the current keys."""
+        lines = [f"{name} = {value}" for name, value in self._account.credentials.items()]
+        (self._directory / "credentials").write_text("\n".join(["[default]", *lines]))
+        for name, value in self._account.credentials.items():
+            (self._directory / name).write_text(value)
+
+    def replace(self) -> None:
+        self._account = account(self._account.url, self._account.account_id)
+        self.write()
+
+    @property
+    def current(self) -> str:
+        return self._account.credentials["aws_access_key_id"]
+
+    @property
+    def account_id(self) -> str:
+        return self._account.account_id
+
+    @property
+    def references(self) -> dict[str, str]:
+        """Settings of a source that read the secrets from their files."""
+        return {name.removeprefix("aws_"): f"file:{self._directory / name}" for name in self._account.credentials}
+
+
+@pytest.mark.parametrize("configured", [True, False], ids=["secret files", "the shared file of AWS"])
+def test_a_running_service_uses_the_credentials_that_replace_expired_ones(
+    glue_url: str, tmp_path: Path, configured: bool
+) -> None:
+    keys = Keys(glue_url, tmp_path)
+    with ExpiringKeys(glue_url) as glue:
+        source = {"impl": "glue", "endpoint": glue.url, "sts_endpoint": glue_url, "region": REGION}
+        source |= keys.references if configured else {}
+        with served(tmp_path, {"aws": source}, bare=True) as service:
+            vendor = CatalogVendor(service.settings.source("aws"))
+
+            def create(name: str) -> requests.Response:
+                return requests.post(f"{service.url}/v1/namespace/aws%24{keys.account_id}%24{name}/create", json={}, timeout=60)
+
+            assert create("one").ok
+            vendor.check()
+            glue.expired.add(keys.current)
+            refused = create("two")
+            assert (refused.status_code, refused.json()["code"]) == (403, 15)
+            assert "ExpiredTokenException" in refused.json()["error"]
+            assert refused.json()["detail"] == "check keys, token and clock"
+            with pytest.raises(Unauthenticated):
+                vendor.check()
+            # The refusals have made the service forget the credentials, so that it needs no restart.
+            keys.replace()
+            assert create("three").ok
+            vendor.check()
+            vendor.close()
 
 
 def test_nobody_waits_for_a_slow_sts_but_callers_that_need_its_role(glue_account: GlueAccount, slow_sts: SlowSts) -> None:

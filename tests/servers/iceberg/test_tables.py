@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
-from urllib.parse import parse_qsl
 
 import lance
 import lance_namespace
@@ -26,7 +25,6 @@ from federator.connector import (
     Shard,
     TableAlreadyExists,
     TableNotFound,
-    Unauthenticated,
     Unsupported,
 )
 from federator.model import ROOT, Coverage, CoverageState, NamespaceRecord, Path, TableRecord, path_key
@@ -359,24 +357,6 @@ def test_the_root_needs_configured_warehouses(iceberg_server: IcebergServer, ice
             with pytest.raises(Unsupported, match=r"iceberg\.warehouses"):
                 call()
         assert catalog.list_tables(iceberg_namespace) == []
-
-
-def test_tokens_are_fetched_with_the_credential(iceberg_server: IcebergServer, tmp_path: FilePath) -> None:
-    with PurgingProxy(iceberg_server.url) as proxy:
-        with opened(proxy.url, credential="me:hunter2") as catalog:
-            catalog.describe_namespace((WAREHOUSE,))
-        sign_in, config = proxy.requests
-        form = {key.decode(): value.decode() for key, value in parse_qsl(sign_in.body)}
-        assert (form["client_id"], form["client_secret"], form["scope"]) == ("me", "hunter2", "catalog")
-        assert ("Authorization", "Bearer client-credentials-token:sub=me") in config.headers
-        refusal = Send(b'{"error":"invalid_client","error_description":"hunter3 is wrong"}', 401)
-        proxy.script.set([Lie("POST .*/tokens", refusal)])
-        with (
-            opened(proxy.url, credential="me:hunter3") as catalog,
-            pytest.raises(Unauthenticated, match="invalid_client") as refused,
-        ):
-            catalog.describe_namespace((WAREHOUSE,))
-        assert "hunter3" not in str(refused.value)
 
 
 @pytest.mark.parametrize("login", [{}, {"auth_token": "t0ken"}, {"credential": "me:hunter2"}])
