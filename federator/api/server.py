@@ -19,6 +19,7 @@ import uvicorn
 from federator import logs
 from federator.api.app import create_app
 from federator.api.http_limits import build_limited_protocol
+from federator.api.security_middleware import configured_token
 from federator.connector import ConfigError, StateError
 from federator.runtime.shutdown import GRACE_SECONDS, end_process_later, wake_main_thread
 from federator.service import Federator
@@ -42,6 +43,9 @@ def run_service(
     chosen = {"host": host or settings.serve.host, "port": settings.serve.port if port is None else port}
     # The worker records changes of the configuration, which the options of the command line are not.
     served = settings.model_copy(update={"serve": settings.serve.model_copy(update=chosen)})
+    if role != "worker":
+        # Before the worker starts, which would take the lease and may begin a run.
+        configured_token(served)
     with _private_stderr() as stream:
         chosen_format, level = settings.logs.format, settings.logs.level
         as_json = log_format == "json" if log_format is not None else None

@@ -130,6 +130,12 @@ def _config_error(error: ValidationError, path: FilePath) -> ConfigError:
         return _unknown_key(path, where, str(key))
     if first["type"] == CLEAR_TEXT:
         return ConfigError(f"{path}: {_section_prefix(where)}{key}: {first['msg']}", hint="write ${VARIABLE} or file:PATH")
+    if first["type"] in _TABLE_TYPES:
+        parts = [*map(str, where), str(key)]
+        section = f"{parts[0]}.NAME" if parts[0] in ("mirrors", "notify", "roots") and len(parts) < 3 else ".".join(parts)
+        return ConfigError(
+            f"{path}: {_section_prefix(where)}{key}: must be a table of keys", hint=f"write [{section}] above its keys"
+        )
     # Do not show a value that should have been a text: it may be a secret.
     value_text = "" if first["type"] in ("missing", "string_type") else f" {first.get('input')!r} is not allowed:"
     reason = _EXPECTED_TEXTS.get(first["type"]) or describe_fault(first)
@@ -141,8 +147,9 @@ _EXPECTED_TEXTS = {
     "missing": "required, and not set", "string_type": "must be a text in quotes",
     "tuple_type": 'must be a list of texts, such as ["a$*"]',
     "string_pattern_mismatch": "must have up to 64 letters, digits, - and _",
-    **dict.fromkeys(("model_type", "dataclass_type", "dict_type"), "must be a table of keys"),
 }  # fmt: skip
+# The input has the values of all its keys, among them secrets, so it is not shown.
+_TABLE_TYPES = ("model_type", "dataclass_type", "dict_type")
 
 
 def _unknown_key(path: FilePath, where: Sequence[str | int], key: str) -> ConfigError:

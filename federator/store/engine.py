@@ -82,9 +82,9 @@ def open_index(url: str, *, base: Path | None = None) -> Index:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise ConfigError(
-            "[index] url: not a database URL", hint="sqlite:///federator.db or postgresql+psycopg://user@host/db"
-        ) from None
+        # Without a user, which errors mask like a password.
+        hint = "write sqlite:///federator.db, or postgresql+psycopg://host/database"
+        raise ConfigError("[index] url: not a database URL", hint=hint) from None
     if parsed.password:
         register_secret(str(parsed.password))
     if parsed.get_backend_name() == "sqlite":

@@ -196,8 +196,11 @@ def test_an_invalid_configuration_of_serve_is_refused(start: Callable[..., Proce
     settings: Settings = load_settings(tmp_path / "federator.toml")
     with pytest.raises(ConfigError, match="'some' is not a role"):
         run_service(settings, role="some")
-    with pytest.raises(ConfigError, match=r"required to listen on 0\.0\.0\.0"):
-        run_service(settings, host="0.0.0.0", role="api")
+    for role in ("api", "all"):
+        with pytest.raises(ConfigError, match=r"required to listen on 0\.0\.0\.0"):
+            run_service(settings, host="0.0.0.0", role=role)
+    # Not even the worker of ``all`` has started.
+    assert not (tmp_path / "federator.db.scheduler.lock").exists()
 
 
 @contextmanager

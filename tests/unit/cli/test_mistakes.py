@@ -135,6 +135,13 @@ def test_a_wrong_configuration_says_what_to_do(shell: Shell, section: str, messa
     assert (result.exit_code, message in result.stderr) == (64, True), result.stderr
 
 
+def test_the_hint_for_a_wrong_url_of_the_index_has_nothing_masked(shell: Shell) -> None:
+    (shell.folder / "federator.toml").write_text('[index]\nurl = "federator.db"\n', encoding="utf-8")
+    result = shell.run("ls")
+    hint = "hint: write sqlite:///federator.db, or postgresql+psycopg://host/database\n"
+    assert (result.exit_code, result.stderr) == (64, f"error: [index] url: not a database URL\n{hint}")
+
+
 def test_a_directory_instead_of_the_configuration(shell: Shell) -> None:
     result = shell.run("-c", str(shell.folder), "ls")
     assert (result.exit_code, "cannot be read (Is a directory)\nhint: " in result.stderr) == (64, True), result.stderr

@@ -59,9 +59,11 @@ MISTAKES = [
     (MIRROR + "root = '/x'", "[mirrors.m] root: unknown key; allowed: from, to", "root is a key of a source: [sources.NAME]"),
     (MIRROR + "hive3.uri = 'x'", "[mirrors.m] hive3: unknown key; allowed: from, to", "hive3 is a key of a source: [sources.NAME]"),
     # values
-    ("instance = 3", "instance: 3 is not allowed: it must be a table of keys", ""),
+    ("instance = 3", "instance: must be a table of keys", "write [instance] above its keys"),
     ("[instance]\nid = 'a b'", "[instance] id: 'a b' is not allowed: it must have up to 64 letters, digits, - and _", ""),
-    ("[spark]\nconf = 3", "[spark] conf: 3 is not allowed: it must be a table of keys", ""),
+    ("[spark]\nconf = 3", "[spark] conf: must be a table of keys", "write [spark.conf] above its keys"),
+    ('[[serve]]\ntoken = "clear"', "serve: must be a table of keys", "write [serve] above its keys"),
+    ('[notify]\nurl = "https://hooks/clear"', "[notify] url: must be a table of keys", "write [notify.NAME] above its keys"),
     ("[spark.conf]\n'spark.x' = 3", "[spark.conf] spark.x: must be a text in quotes", ""),
     ("[verify]\nmax_tables = -1", "[verify] max_tables: -1 is not allowed: it must be at least 0", ""),
     ("[serve]\nport = 70000", "[serve] port: 70000 is not allowed: it must be at most 65535", ""),
