@@ -163,6 +163,11 @@ class ServeSettings(Section):
     data: DataSettings = DataSettings()
     """Limits for table data."""
 
+    @property
+    def public_url(self) -> str | None:
+        """The URL of the service for browsers. None if there is no sign-in, whose ``redirect_uri`` is the only key that has it."""
+        return self.oidc.sign_in.origin if self.oidc is not None and self.oidc.sign_in is not None else None
+
 
 class AuditSettings(Section):
     """Attestation of the audit log."""

@@ -16,12 +16,12 @@ from federator.api.principals import Principal
 class CallContexts:
     """Finds a call's principal and the service's URL for it.
 
-    ``local`` is the principal of all calls on stdio, and ``local_url`` the service's URL for it. ``local`` is None for a server over
-    HTTP.
+    ``local`` is the principal of all calls on stdio, None for a server over HTTP. ``configured_url`` is the service's URL; None: that
+    of the request.
     """
 
     local: Principal | None
-    local_url: str
+    configured_url: str | None
 
     def get_principal(self, context: Context[Any, Any]) -> Principal:
         """Return the principal that the security middleware has put into the call's HTTP request, else the local one.
@@ -35,7 +35,7 @@ class CallContexts:
 
     def get_service_url(self, context: Context[Any, Any]) -> str:
         """Return the URL at which the principal reaches the service."""
-        return self.local_url if self.local is not None else str(self._request(context).base_url)
+        return self.configured_url or str(self._request(context).base_url)
 
     def _request(self, context: Context[Any, Any]) -> Request:
         request = context.request_context.request

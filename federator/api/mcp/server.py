@@ -99,7 +99,7 @@ def build_server(
 ) -> FederatorMcp:  # fmt: skip
     """Return the server. ``local``: the principal of all calls; None: that of each call's HTTP request."""
     api = ApiRequests(build_routes(index, settings, shares, spool))
-    contexts = CallContexts(local, _service_address(settings))
+    contexts = CallContexts(local, settings.serve.public_url or (_service_address(settings) if local is not None else None))
     server = FederatorMcp(
         [*ReadTools(api, contexts).build(), *WriteTools(api, contexts).build()], _state_security(index, local)
     )

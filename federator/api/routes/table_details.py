@@ -42,7 +42,8 @@ def get_schema(request: Request, index: IndexDep, principal: PrincipalDep, id: _
 def get_snippets(
     request: Request, index: IndexDep, settings: SettingsDep, principal: PrincipalDep, id: _Id,  # noqa: A002
     uri: Annotated[
-        str | None, Query(max_length=2000, description="address of the service in the code; default: that of the request")
+        str | None,
+        Query(max_length=2000, description="address of the service in the code; default: that of `redirect_uri`, else of the request"),
     ] = None,
 ) -> Response:  # fmt: skip
     """Python code that opens the table through this service with pylance, lancedb, Spark and DuckDB.
@@ -52,7 +53,8 @@ def get_snippets(
     node = parse_path_key(require_storable(id, "id"))
     table = get_table(index, node, scopes=principal.scopes)
     obstacle = _find_obstacle(table)
-    address = require_storable(uri, "uri") if uri is not None else str(request.base_url)
+    default = settings.serve.public_url or str(request.base_url)
+    address = require_storable(uri, "uri") if uri is not None else default
     snippets = build_snippets(address, node, requires_token=requires_credential(settings)) if obstacle is None else []
     return etag_response(
         request,
