@@ -160,7 +160,9 @@ def _number(value: int | None) -> str | None:
 
 def drift(
     cli: Cli,
-    kind: Annotated[DriftKind | None, typer.Option("--kind", help="Only drift of this kind.")] = None,
+    kind: Annotated[
+        DriftKind | None, typer.Option("--kind", metavar="KIND", help=f"Only drift of this kind: {', '.join(DriftKind)}.")
+    ] = None,
     severity: Annotated[DriftSeverity | None, typer.Option("--severity", help="Only drift of this severity.")] = None,
     source: Annotated[
         str | None,

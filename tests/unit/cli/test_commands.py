@@ -9,10 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from federator import __version__, cli
+from federator.cli.app import app
 from federator.cli.command_modules import COMMANDS, LazyCommands, build_commands
 from federator.cli.context import CommandGroup
+from federator.cli.reference import list_commands
 from federator.connector import StateError
 from federator.store import runs
 from tests.fixtures.identity_provider import run_provider
@@ -40,6 +43,12 @@ def test_the_help_of_a_group_has_whole_sentences(shell: Shell, name: str) -> Non
     assert listed
     assert "..." not in listed
     assert max(map(len, listed.splitlines())) <= 80
+
+
+def test_the_help_of_each_command_fits_80_columns(shell: Shell) -> None:
+    for name, _ in list_commands(get_command(app), "federator"):
+        for line in shell.run(*name.split()[1:], "--help", COLUMNS="80").stdout.splitlines():
+            assert len(line) <= 80, name
 
 
 @pytest.mark.parametrize(
