@@ -201,10 +201,10 @@ def _table_writer(write: WriterDep, pool: PoolDep, threads: ThreadsDep) -> Table
 TableWriterDep = Annotated[TableWriter, Depends(_table_writer)]
 
 
-def json_response(content: Any, op_id: str | None = None) -> Response:
-    """Return content as a JSON response, with secrets masked."""
+def result_response(result: Any, op_id: str | None = None) -> Response:
+    """Return the result of an operation as JSON, with secrets masked."""
     headers = {} if op_id is None else {OPERATION_HEADER: op_id}
-    return Response(mask_readable(json.dumps(content)), media_type="application/json", headers=headers)
+    return Response(mask_readable(json.dumps(result)), media_type="application/json", headers=headers)
 
 
 def body_fields(body: BaseModel) -> dict[str, Any]:

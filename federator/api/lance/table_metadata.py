@@ -26,7 +26,7 @@ from federator.api.bodies import BoundedRoute
 from federator.api.lance.identifiers import Identifier, TableId, choose_reading, decode_segment
 from federator.api.lance.lancedb_dialect import AddColumnsBody, LancedbDialect
 from federator.api.lance.responses import Limit, PageToken, parse_limit
-from federator.api.lance.table_data import TableReaderDep, TableWriter, TableWriterDep, body_fields, json_response, spool_body
+from federator.api.lance.table_data import TableReaderDep, TableWriter, TableWriterDep, body_fields, result_response, spool_body
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=BoundedRoute)
 Branch = Annotated[str | None, Query(max_length=1000)]
@@ -43,7 +43,7 @@ async def list_table_versions(
     """List versions, oldest first unless ``descending``."""
     size = parse_limit(limit)
     options = {"branch": branch, "page_token": page_token, "limit": size, "descending": descending}
-    return json_response(await data.run(id, None, "versions", **options))
+    return result_response(await data.run(id, None, "versions", **options))
 
 
 @router.post("/version/describe")
@@ -52,7 +52,7 @@ async def describe_table_version(
 ) -> Response:  # fmt: skip
     """Describe a version; default: the newest."""
     request = body or DescribeTableVersionRequest()
-    return json_response(await data.run(id, request.id, "version", version=request.version, branch=request.branch))
+    return result_response(await data.run(id, request.id, "version", version=request.version, branch=request.branch))
 
 
 @router.post("/restore")
@@ -70,13 +70,13 @@ async def list_table_tags(
 ) -> Response:  # fmt: skip
     """List tags, ordered by name."""
     response = await data.run(id, None, "tags", page_token=page_token, limit=parse_limit(limit))
-    return json_response(response["tags"] if lancedb else response)
+    return result_response(response["tags"] if lancedb else response)
 
 
 @router.post("/tags/version")
 async def get_table_tag_version(id: TableId, data: TableReaderDep, body: GetTableTagVersionRequest) -> Response:  # noqa: A002
     """Return the version of a tag."""
-    return json_response(await data.run(id, body.id, "tag_version", tag=body.tag))
+    return result_response(await data.run(id, body.id, "tag_version", tag=body.tag))
 
 
 @router.post("/tags/create")
@@ -102,7 +102,7 @@ async def list_table_branches(
     id: TableId, data: TableReaderDep, page_token: PageToken = None, limit: Limit = None  # noqa: A002
 ) -> Response:  # fmt: skip
     """List all branches except main, ordered by name."""
-    return json_response(await data.run(id, None, "branches", page_token=page_token, limit=parse_limit(limit)))
+    return result_response(await data.run(id, None, "branches", page_token=page_token, limit=parse_limit(limit)))
 
 
 @router.post("/branches/create")
@@ -125,7 +125,7 @@ async def list_table_indices(
     """List indices with their coverage, ordered by name."""
     request = body or ListTableIndicesRequest()
     options = {"version": request.version, "branch": request.branch, "page_token": request.page_token}
-    return json_response(await data.run(id, request.id, "indices", limit=parse_limit(request.limit), **options))
+    return result_response(await data.run(id, request.id, "indices", limit=parse_limit(request.limit), **options))
 
 
 @router.post("/index/{index_name}/stats")
@@ -134,7 +134,7 @@ async def describe_table_index_stats(
 ) -> Response:  # fmt: skip
     request = body or DescribeTableIndexStatsRequest()
     name = choose_reading(decode_segment(index_name), request.index_name)
-    return json_response(
+    return result_response(
         await data.run(id, request.id, "index_stats", index_name=name, version=request.version, branch=request.branch)
     )
 
@@ -154,7 +154,7 @@ async def create_table_scalar_index(id: TableId, writer: TableWriterDep, body: C
 async def _build_index(id: Identifier, writer: TableWriter, body: CreateTableIndexRequest, *, scalar_only: bool) -> Response:  # noqa: A002
     table = await writer.resolve_table(id, body.id)
     request = body_fields(body)
-    return json_response(
+    return result_response(
         *await writer.execute(
             table, "create_index", "create_index", request_fields=request, index=request, scalar_only=scalar_only
         )
@@ -165,7 +165,7 @@ async def _build_index(id: Identifier, writer: TableWriter, body: CreateTableInd
 async def drop_table_index(id: TableId, index_name: str, writer: TableWriterDep, branch: Branch = None) -> Response:  # noqa: A002
     name = choose_reading(decode_segment(index_name), None)
     table, request = await writer.resolve_table(id), {"index_name": name, "branch": branch}
-    return json_response(*await writer.execute(table, "drop_index", "drop_index", request_fields=request, **request))
+    return result_response(*await writer.execute(table, "drop_index", "drop_index", request_fields=request, **request))
 
 
 # Columns and metadata.
@@ -177,7 +177,7 @@ async def alter_table_add_columns(id: TableId, writer: TableWriterDep, request: 
     if body is None:
         table = await writer.resolve_table(id)
         async with spool_body(request, writer.pool) as stream:
-            return json_response(*await writer.execute(table, "add_columns", "add_null_columns", input=stream))
+            return result_response(*await writer.execute(table, "add_columns", "add_null_columns", input=stream))
     return await _execute_write(id, writer, body, "add_columns", "add_columns")
 
 
@@ -199,7 +199,7 @@ async def update_table_schema_metadata(
     """Replace the schema metadata and return it."""
     table = await writer.resolve_table(id)
     request = {"metadata": body, "branch": branch}
-    return json_response(
+    return result_response(
         *await writer.execute(table, "update_schema_metadata", "set_schema_metadata", request_fields=request, **request)
     )
 
@@ -213,4 +213,4 @@ async def _execute_write(id: Identifier, writer: TableWriter, body: Any, action:
     """Run a write with the fields of the body as arguments."""
     table = await writer.resolve_table(id, body.id)
     request = body_fields(body)
-    return json_response(*await writer.execute(table, action, operation, request_fields=request, **request))
+    return result_response(*await writer.execute(table, action, operation, request_fields=request, **request))

@@ -12,7 +12,7 @@ from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 from federator.api.bodies import BoundedRoute
 from federator.api.lance.identifiers import TableId
 from federator.api.lance.lancedb_dialect import AnalyzeBody, ExplainBody, QueryBody
-from federator.api.lance.table_data import TableReaderDep, body_fields, json_response
+from federator.api.lance.table_data import TableReaderDep, body_fields, result_response
 from federator.api.spooled_response import SpooledResponse
 
 router = APIRouter(prefix="/v1/table/{id}", include_in_schema=False, route_class=BoundedRoute)
@@ -26,7 +26,7 @@ async def count_table_rows(
     """Return the number of rows as a JSON number."""
     request = body or CountTableRowsRequest()
     rows = await data.run(id, request.id, "count", version=request.version, branch=request.branch, predicate=request.predicate)
-    return json_response(rows)
+    return result_response(rows)
 
 
 @router.post("/stats")
@@ -35,7 +35,7 @@ async def get_table_stats(
 ) -> Response:  # fmt: skip
     """Return bytes, rows, indices and the distribution of rows over fragments."""
     request = body or GetTableStatsRequest()
-    return json_response(await data.run(id, request.id, "stats", branch=request.branch))
+    return result_response(await data.run(id, request.id, "stats", branch=request.branch))
 
 
 @router.post("/query")
@@ -55,10 +55,10 @@ async def query_table(id: TableId, data: TableReaderDep, body: QueryBody) -> Res
 async def explain_table_query_plan(id: TableId, data: TableReaderDep, body: ExplainBody) -> Response:  # noqa: A002
     """Return the plan of a query as a JSON string."""
     query = {**body_fields(body.query), "branch": body.branch or body.query.branch}
-    return json_response(await data.run(id, body.id, "explain", query=query, verbose=bool(body.verbose)))
+    return result_response(await data.run(id, body.id, "explain", query=query, verbose=bool(body.verbose)))
 
 
 @router.post("/analyze_plan")
 async def analyze_table_query_plan(id: TableId, data: TableReaderDep, body: AnalyzeBody) -> Response:  # noqa: A002
     """Run a query and return its plan with measurements as a JSON string."""
-    return json_response(await data.run(id, body.id, "analyze", query=body_fields(body)))
+    return result_response(await data.run(id, body.id, "analyze", query=body_fields(body)))

@@ -19,7 +19,7 @@ from federator.api.lance.create_table import check_created
 from federator.api.lance.identifiers import TableId
 from federator.api.lance.lancedb_dialect import LancedbDialect
 from federator.api.lance.lookup import VisibleTable, capabilities, public_properties
-from federator.api.lance.table_data import UNLIMITED, TableWriter, TableWriterDep, json_response, spool_body
+from federator.api.lance.table_data import UNLIMITED, TableWriter, TableWriterDep, result_response, spool_body
 from federator.api.lance.table_detail import table_handle
 from federator.api.lance.tables import declare_in_catalog, withdraw_declaration
 from federator.api.lance.write_access import WriteTarget
@@ -52,7 +52,7 @@ async def create_table(
         table, is_new = await _declare_table(writer, target, declaration, chosen_mode, schema)
         if not is_new and chosen_mode == "exist_ok":
             inspection = await writer.run_on(table_handle(table), "inspect")
-            return json_response(_create_response(table, inspection["version"]))
+            return result_response(_create_response(table, inspection["version"]))
         operation_mode = "create" if is_new else "overwrite"
         try:
             confirm = partial(check_created, writer.write, table)
@@ -64,7 +64,7 @@ async def create_table(
             if is_new:
                 await run_in_threadpool(withdraw_declaration, writer.write, target)
             raise
-        return json_response(_create_response(table, created["version"]), op_id)
+        return result_response(_create_response(table, created["version"]), op_id)
 
 
 async def _read_columns(writer: TableWriter, body: str) -> str | None:
@@ -108,7 +108,7 @@ async def insert_into_table(
     """Append the rows of an Arrow IPC stream, or replace all rows with them. Creates the data of a table that was only declared."""
     table, fields = await writer.resolve_table(id), {"mode": mode, "branch": branch}
     async with spool_body(request, writer.pool) as body:
-        return json_response(*await writer.execute(table, "insert", "insert", request_fields=fields, input=body, **fields))
+        return result_response(*await writer.execute(table, "insert", "insert", request_fields=fields, input=body, **fields))
 
 
 @router.post("/merge_insert", max_body_size=UNLIMITED)
@@ -127,7 +127,9 @@ async def merge_insert_into_table(
         "when_not_matched_by_source_delete_filt": when_not_matched_by_source_delete_filt, "use_index": use_index, "timeout": timeout,
     }  # fmt: skip
     async with spool_body(request, writer.pool) as body:
-        return json_response(*await writer.execute(table, "merge_insert", "merge", request_fields=fields, input=body, **fields))
+        return result_response(
+            *await writer.execute(table, "merge_insert", "merge", request_fields=fields, input=body, **fields)
+        )
 
 
 @router.post("/update")
@@ -140,7 +142,7 @@ async def update_table(
         raise Unsupported("properties cannot be changed together with rows")
     fields = {"updates": body.updates, "predicate": body.predicate, "branch": body.branch}
     response, op_id = await writer.execute(table, "update_rows", "update", request_fields=fields, **fields)
-    return json_response({**response, "rows_updated": response["updated_rows"]} if lancedb else response, op_id)
+    return result_response({**response, "rows_updated": response["updated_rows"]} if lancedb else response, op_id)
 
 
 @router.post("/delete")
@@ -151,7 +153,7 @@ async def delete_from_table(
     table = await writer.resolve_table(id, body.id)
     fields = {"predicate": body.predicate, "branch": body.branch}
     response, op_id = await writer.execute(table, "delete_rows", "delete", request_fields=fields, **fields)
-    return json_response(response if lancedb else {"version": response["version"]}, op_id)
+    return result_response(response if lancedb else {"version": response["version"]}, op_id)
 
 
 def _parse_string_map(text: str, name: str) -> dict[str, str]:
