@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from federator import logs
 from federator.connector import ConfigError, FederatorError
+from federator.connector.call_deadline import CallExpired, run_with_deadline
 from federator.connector.options import resolve_reference
 from federator.model import canonical_json
 from federator.model.notices import Notice, NoticeEvent, Severity
@@ -33,6 +34,8 @@ DELIVERY_LEASE = "notify"
 # Seconds before the second attempt, doubled for each further attempt, and their maximum.
 _MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 10.0, 3600.0
 _MAX_RETRY_AFTER_SECONDS = 86_400.0
+# All channels wait for the slowest receiver of a pass, and the timeout of a socket is for each read.
+_EXCHANGE_SECONDS = 60.0
 _KEEP_SENT_SECONDS, _KEEP_DEAD_SECONDS = 30 * 86_400.0, 180 * 86_400.0
 _log = logs.get_logger(__name__)
 
@@ -170,7 +173,7 @@ def _send_channel(index: Index, settings: Settings, name: str, due: Sequence[Not
 def _attempt_delivery(settings: Settings, channel: NotifySettings, notification: Notification) -> DeliveryAttempt:
     number = notification.attempts + 1
     try:
-        _send_message(settings, channel, Message.build(notification, settings.instance.id))
+        _send_in_time(settings, channel, Message.build(notification, settings.instance.id))
     except TemporaryDeliveryError as error:
         if number >= channel.attempts:
             return DeliveryAttempt(DEAD, redact(f"{error.message}; that was attempt {number} of {channel.attempts}"))
@@ -178,6 +181,16 @@ def _attempt_delivery(settings: Settings, channel: NotifySettings, notification:
     except (PermanentDeliveryError, FederatorError) as error:
         return DeliveryAttempt(DEAD, redact(error.message))
     return DeliveryAttempt(SENT)
+
+
+def _send_in_time(settings: Settings, channel: NotifySettings, message: Message) -> None:
+    """Send one message. Raise TemporaryDeliveryError if that takes too long; the message may arrive nevertheless."""
+    try:
+        run_with_deadline(
+            f"the receiver of {message.channel}", _EXCHANGE_SECONDS, lambda: _send_message(settings, channel, message)
+        )
+    except CallExpired as error:
+        raise TemporaryDeliveryError(error.message) from None
 
 
 def _send_message(settings: Settings, channel: NotifySettings, message: Message) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -22,13 +22,15 @@ class Received:
 class Receiver:
     """``answers`` are (status, headers) for the next requests; after them all are taken with 200.
 
-    ``raw_answers`` are whole responses as bytes, which come first.
+    ``raw_answers`` are whole responses as bytes, which come first. With ``drips``, each response is a header that grows by a byte now
+    and then, until this is set.
     """
 
     url: str = ""
     received: list[Received] = field(default_factory=list)
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     raw_answers: list[bytes] = field(default_factory=list)
+    drips: threading.Event | None = None
 
     @property
     def bodies(self) -> list[bytes]:
@@ -43,6 +45,13 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             receiver.received.append(Received(self.path, {name.title(): value for name, value in self.headers.items()}, body))
+            if receiver.drips is not None:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                with suppress(OSError):
+                    while not receiver.drips.wait(0.05):
+                        self.wfile.write(b"a")
+                self.close_connection = True
+                return
             if receiver.raw_answers:
                 self.wfile.write(receiver.raw_answers.pop(0))
                 self.close_connection = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from federator.connector import StateError
-from federator.notify import DeliveryResult, deliver_due
+from federator.notify import DeliveryResult, deliver_due, delivery
 from federator.notify.delivery import retry_delay
 from federator.notify.webhook import parse_retry_after
 from federator.settings import Settings
@@ -133,6 +134,20 @@ def test_a_response_that_cannot_be_read_counts_as_its_status(
     assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(**{result: 1})
     row = only_row(sqlite_index)
     assert (row.attempts, row.error and row.error.removesuffix(": short")) == (1, error)
+
+
+def test_a_receiver_that_sends_a_byte_now_and_then_does_not_hold_the_others_up(
+    sqlite_index: Index, hook: Settings, note: Note, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_EXCHANGE_SECONDS", 0.5)
+    receiver.drips = threading.Event()
+    note(sqlite_index, failed("lake"))
+    try:
+        assert deliver_due(sqlite_index, hook, at_once=True) == DeliveryResult(retrying=1)
+    finally:
+        receiver.drips.set()
+    row = only_row(sqlite_index)
+    assert (row.attempts, row.error) == (1, "the receiver of ops did not complete its response in time (call timeout=0.5 s)")
 
 
 @pytest.mark.parametrize("token", ["pässwört 日本", "t0ken-1\nt0ken-2"])
