@@ -58,7 +58,9 @@ def _queue_control(cli: Cli, name: str, kind: str) -> None:
 
     jobs = {job.name: job for job in configured_jobs(cli.settings)}
     if name not in jobs:
-        raise ConfigError(f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none'}")
+        raise ConfigError(
+            f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none; a schedule of a source or a mirror makes one'}"
+        )
     job = jobs[name]
     kind, argument = (job.kind, request_argument(job.kind, job.subject)) if kind == "run" else (kind, {"job": name})
     with cli.index() as index, index.write() as connection:

@@ -104,7 +104,9 @@ def _visible_jobs(settings: Settings, visibility: Visibility) -> list[Job]:
 def _get_visible_job(settings: Settings, visibility: Visibility, name: str) -> Job:
     jobs = {job.name: job for job in _visible_jobs(settings, visibility)}
     if name not in jobs:
-        raise NotFound(f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none'}")
+        raise NotFound(
+            f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none; a schedule of a source or a mirror makes one'}"
+        )
     return jobs[name]
 
 

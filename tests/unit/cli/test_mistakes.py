@@ -142,6 +142,13 @@ def test_the_hint_for_a_wrong_url_of_the_index_has_nothing_masked(shell: Shell) 
     assert (result.exit_code, result.stderr) == (64, f"error: [index] url: not a database URL\n{hint}")
 
 
+def test_a_job_where_nothing_has_a_schedule(shell: Shell) -> None:
+    shell.index().close()
+    assert shell.run("jobs", "pause", "nope").stderr == (
+        "error: there is no job 'nope'\nhint: jobs: none; a schedule of a source or a mirror makes one\n"
+    )
+
+
 def test_a_directory_instead_of_the_configuration(shell: Shell) -> None:
     result = shell.run("-c", str(shell.folder), "ls")
     assert (result.exit_code, "cannot be read (Is a directory)\nhint: " in result.stderr) == (64, True), result.stderr
