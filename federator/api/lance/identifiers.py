@@ -10,6 +10,7 @@ are the clients in Rust (pylance, lance-spark), which send no User-Agent. Other 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
@@ -72,7 +73,7 @@ def choose_reading(readings: Sequence[T], body: T | None) -> T:
             raise InvalidInput("a + in the route may be a plus or a space", hint="send a plus as %2B and a space as %20")
         return readings[0]
     if body not in readings:
-        raise InvalidInput(f"the body names {body!r}, the route names {readings[0]!r}")
+        raise InvalidInput(f"the body names {json.dumps(body)}, the route names {json.dumps(readings[0])}")
     return body
 
 
