@@ -95,6 +95,19 @@ class Cli:
 
         return load_settings(self.config)
 
+    def check_settings(self) -> Settings:
+        """Return the configuration with an index URL that names a supported database. Raise ConfigError."""
+        from federator.store.engine import parse_url
+
+        parse_url(self._index_url)
+        return self.settings
+
+    @property
+    def _index_url(self) -> str:
+        from federator.connector.options import resolve_reference
+
+        return resolve_reference(self.settings.index.url, where=f"{self.settings.path}: [index] url")
+
     @cached_property
     def out(self) -> Printer:
         """The printer for data on stdout."""
@@ -129,11 +142,9 @@ class Cli:
     @contextmanager
     def unchecked_index(self) -> Iterator[Index]:
         """The index without a check of its schema. The first connection creates a missing SQLite file."""
-        from federator.connector.options import resolve_reference
         from federator.store import open_index
 
-        settings = self.settings
-        index = open_index(resolve_reference(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
+        index = open_index(self._index_url, base=self.settings.base)
         try:
             yield index
         finally:

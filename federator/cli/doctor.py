@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def validate(cli: Cli) -> None:
     """Check the configuration file without opening connections."""
-    settings = cli.settings
+    settings = cli.check_settings()
     sources = [
         {"name": s.name, "impl": s.impl, "schedule": s.schedule, "options": sorted(s.properties)}
         for s in settings.sources.values()

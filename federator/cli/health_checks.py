@@ -51,7 +51,7 @@ def run_checks(cli: Cli, progress: ProgressDisplay, *, spark: bool) -> Iterator[
     yield _check_package("pyarrow", "pyarrow", "spark", "the pipeline")
     yield _check_package("pylance", "pylance", "spark", "the verification of tables")
     try:
-        settings = cli.settings
+        settings = cli.check_settings()
     except FederatorError as error:
         yield Check("configuration", FAIL, error.message, error.hint)
         return

@@ -47,6 +47,8 @@ def report(
     spec = ReportSpec.from_settings(cli.settings, name, chosen)  # type: ignore[arg-type]  # checked above
     if to is not None and to.exists():
         raise StateError(f"{to} already exists", hint="choose a new directory: reports are never overwritten")
+    with cli.index():
+        pass  # a run would create a missing one, and the report would be empty
     with open_run(cli, spark=True) as federator:
         result = federator.make_report(spec)
     for stored in result.reports:

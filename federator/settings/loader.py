@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -36,7 +37,9 @@ def load_settings(path: FilePath) -> Settings:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}", hint="save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         hint = "texts have quotes, sections have brackets: [sources.lake]"
-        raise ConfigError(f"{path.absolute()}: not TOML: {error}", hint=hint) from None
+        # The parser shows a section's name as a tuple, such as ('sources', 'lake').
+        text = re.sub(r"\(('[^)]*)\)", lambda names: ".".join(re.findall("'([^']*)'", names[1])), str(error))
+        raise ConfigError(f"{path.absolute()}: not TOML: {text}", hint=hint) from None
     return parse_settings(raw, path)
 
 

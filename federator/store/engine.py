@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
@@ -74,23 +74,29 @@ class Index:
         self.engine.dispose()
 
 
-def open_index(url: str, *, base: Path | None = None) -> Index:
-    """Open the index without creating or migrating it. The path of a SQLite file is relative to ``base``.
-
-    Raise ConfigError if the URL is invalid or names an unsupported database.
-    """
+def parse_url(url: str) -> URL:
+    """Parse the URL of an index. Raise ConfigError if it is invalid or names an unsupported database."""
     try:
         parsed = make_url(url)
     except ArgumentError:
         # Without a user, which errors mask like a password.
         hint = "write sqlite:///federator.db, or postgresql+psycopg://host/database"
         raise ConfigError("[index] url: not a database URL", hint=hint) from None
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise ConfigError(f"[index] url: {parsed.get_backend_name()!r} is not supported", hint="sqlite or postgresql+psycopg")
+    return parsed
+
+
+def open_index(url: str, *, base: Path | None = None) -> Index:
+    """Open the index without creating or migrating it. The path of a SQLite file is relative to ``base``.
+
+    Raise ConfigError like ``parse_url``, and if the directory or the driver is missing.
+    """
+    parsed = parse_url(url)
     if parsed.password:
         register_secret(str(parsed.password))
     if parsed.get_backend_name() == "sqlite":
         return Index(_create_sqlite_engine(parsed.database or "federator.db", base or Path.cwd()))
-    if parsed.get_backend_name() != "postgresql":
-        raise ConfigError(f"[index] url: {parsed.get_backend_name()!r} is not supported", hint="sqlite or postgresql+psycopg")
     try:
         return Index(_create_postgresql_engine(url))
     except (NoSuchModuleError, ModuleNotFoundError):

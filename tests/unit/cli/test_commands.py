@@ -92,7 +92,7 @@ def test_common_options_stand_before_or_after(filled: Shell) -> None:
 
 
 def test_looking_makes_no_index(shell: Shell) -> None:
-    for words in (["tree"], ["ls"], ["runs"], ["plans", "list"], ["db", "check"]):
+    for words in (["tree"], ["ls"], ["runs"], ["plans", "list"], ["db", "check"], ["report", "inventory"]):
         result = shell.run(*words)
         assert result.exit_code == 1
         assert "there is no index yet" in result.stderr

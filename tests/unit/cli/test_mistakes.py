@@ -83,7 +83,17 @@ def test_a_name_or_id_that_the_index_lacks(filled: Shell, words: list[str]) -> N
     assert filled.run(*words).exit_code == 64
 
 
-@pytest.mark.parametrize("text", ["nonsense", "[nope]\n", '[sources.x]\nimpl = "nope"\n', '[index]\nurl = "${NOPE}"\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        "[nope]\n",
+        '[sources.x]\nimpl = "nope"\n',
+        '[index]\nurl = "${NOPE}"\n',
+        '[index]\nurl = "mysql://a/b"\n',
+        '[index]\nurl = "a.db"\n',
+    ],
+)
 @pytest.mark.parametrize("command", ["validate", "crawl", "doctor"])
 def test_a_wrong_configuration(shell: Shell, command: str, text: str) -> None:
     (shell.folder / "federator.toml").write_text(text, encoding="utf-8")

@@ -175,8 +175,13 @@ def test_a_database_without_a_password_in_clear_is_taken(url: str, monkeypatch: 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"[sources", "not TOML"), (b"\xff\xfe", "not UTF-8 at byte 0"), (None, "no such file")],
-    ids=["TOML", "bytes", "none"],
+    [
+        (b"[sources", "not TOML"),
+        (b"[sources.x]\n[sources.x]\n", "not TOML: Cannot declare sources.x twice"),
+        (b"\xff\xfe", "not UTF-8 at byte 0"),
+        (None, "no such file"),
+    ],
+    ids=["TOML", "twice", "bytes", "none"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
     file = tmp_path / "federator.toml"
