@@ -24,14 +24,16 @@ T = TypeVar("T")
 class CallLimits:
     """The limits of calls to one source. Times are in seconds; None means no limit.
 
-    ``attempts`` includes the first call. After ``breaker_failures`` calls in a row that the server did not serve, no call is made for
-    ``breaker_pause``. Then one call tests whether the server serves calls again.
+    ``attempts`` includes the first call. After ``breaker_failures`` calls in a row that the server did not serve, over
+    ``breaker_seconds`` at least, no call is made for ``breaker_pause``. Then one call tests whether the server serves calls again.
     """
 
     requests_per_second: float | None = None
     concurrency: int | None = None
     attempts: int = 4
     breaker_failures: int = 5
+    #: about as long as the attempts of a call take: the first ones of several calls at once fail in an interruption of milliseconds
+    breaker_seconds: float = 3.0
     breaker_pause: float = 15.0
 
 
@@ -124,7 +126,7 @@ class CircuitOpen(ServiceUnavailable):
 
 
 class CircuitBreaker:
-    """Opens after several calls in a row that were not served, and allows one call after a pause. Thread-safe.
+    """Opens after several calls in a row that were not served for some seconds, and allows one call after a pause. Thread-safe.
 
     A call was not served if the server did not respond, or responded that it is not available (HTTP 503, for example).
     """
@@ -134,6 +136,7 @@ class CircuitBreaker:
         self._limits = limits
         self._clock = clock
         self._failures = 0
+        self._failing_since = 0.0
         self._last_failure = ""
         self._open_until = 0.0
         self._lock = threading.Lock()
@@ -157,23 +160,28 @@ class CircuitBreaker:
     def before_call(self) -> None:
         """Raise CircuitOpen while the breaker is open. Call this before each call."""
         with self._lock:
-            if self._failures < self._limits.breaker_failures:
+            now = self._clock()
+            failing_seconds = now - self._failing_since
+            if self._failures < self._limits.breaker_failures or failing_seconds < self._limits.breaker_seconds:
                 return
-            left = self._open_until - self._clock()
+            left = self._open_until - now
             if left > 0:
                 raise CircuitOpen(
                     f"{self._server} did not serve the last {self._failures} calls, so no calls are made for {left:.0f} s; "
                     f"the last failure: {self._last_failure}"
                 )
             # This call tests the server. The breaker stays open for all other calls until its result is known.
-            self._open_until = self._clock() + self._limits.breaker_pause
+            self._open_until = now + self._limits.breaker_pause
 
     def record_failure(self, failure: str) -> None:
         """Record a call that was not served. ``failure`` is the text of its error: what the server responded, or why nothing came."""
         with self._lock:
+            now = self._clock()
+            if not self._failures:
+                self._failing_since = now
             self._failures += 1
             self._last_failure = failure
-            self._open_until = self._clock() + self._limits.breaker_pause
+            self._open_until = now + self._limits.breaker_pause
 
     def record_success(self) -> None:
         """Record a call that was served. Its response may be an error."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 import threading
@@ -268,7 +269,7 @@ def test_a_call_that_fails_gives_its_turn_back(script: Script) -> None:
 
 
 def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five calls in a row, those of other catalogs of the source among them; any answer, also an error, ends the row."""
+    """Five calls in a row in three seconds or more, those of other catalogs among them; any answer, also an error, ends the row."""
     clock = [0.0]
     monkeypatch.setattr(call_limits, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=time.sleep))
 
@@ -280,6 +281,7 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script,
     answers = ((503, ""), (503, ""), (400, "InvalidInputException"), *((503, ""),) * 4, (500, "InternalServiceException"))
     for status, code in answers:
         script.says(status, code, "overloaded")
+        clock[0] += 1
         with pytest.raises(CatalogError, match="creating database"):
             create()
     assert len(script.calls) == 8
@@ -290,7 +292,7 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script,
         "the last failure: InternalServiceException: overloaded"
     )
     assert len(script.calls) == 8, "nothing was sent"
-    clock[0] = 16.0
+    clock[0] += 16
     script.says(400, "InvalidInputException")
     for _ in range(2):
         with pytest.raises(InvalidInput):
@@ -298,7 +300,9 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(script: Script,
     assert len(script.calls) == 10
 
 
-def test_calls_that_are_not_made_name_the_connection_that_failed() -> None:
+def test_calls_that_are_not_made_name_the_connection_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(call_limits, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=time.sleep))
     with opened("http://127.0.0.1:9", catalog_id="hive") as catalog:
         for _ in range(5):
             with pytest.raises(ServiceUnavailable, match=r"http://127\.0\.0\.1:9/? cannot be reached"):

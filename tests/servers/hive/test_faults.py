@@ -174,7 +174,7 @@ def test_no_more_connections_than_the_pool_has(metastore: Metastore, monkeypatch
 
 
 def test_calls_that_wait_for_a_connection_are_not_made_once_the_server_is_known_to_hang() -> None:
-    limits = CallLimits(breaker_failures=2, breaker_pause=600.0)
+    limits = CallLimits(breaker_failures=2, breaker_seconds=0.0, breaker_pause=600.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(12) as threads:
         endpoint = ("127.0.0.1", silent.getsockname()[1])
         client = connections.Client("lake", [endpoint], size=1, timeout=0.2, limits=limits)

@@ -154,7 +154,7 @@ def test_a_refused_token_that_another_call_has_replaced_is_not_discarded() -> No
 
 
 def test_calls_that_wait_for_a_connection_are_not_made_once_the_server_is_known_to_hang() -> None:
-    limits = CallLimits(attempts=1, breaker_failures=2, breaker_pause=600.0)
+    limits = CallLimits(attempts=1, breaker_failures=2, breaker_seconds=0.0, breaker_pause=600.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(12) as threads:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         client = HttpClient("lake", url, error_of=error_for_status, limits=limits, connections=1, read_timeout=0.2)
@@ -267,20 +267,30 @@ def test_a_breaker_spares_a_dead_server_and_finds_out_when_it_is_back() -> None:
         calls.append(clock.now)
         unavailable()
 
-    polite = CallPolicy("lake", CallLimits(breaker_failures=3, breaker_pause=10), clock=clock, sleep=clock.sleep)
-    found = [attempt(lambda: polite.call(down, repeatable=False)) for _ in range(5)]
-    assert found == [ServiceUnavailable] * 3 + [CircuitOpen] * 2
-    clock.now = 11
+    limits = CallLimits(breaker_failures=3, breaker_seconds=2, breaker_pause=10)
+    polite = CallPolicy("lake", limits, clock=clock, sleep=clock.sleep)
+    found = []
+    for clock.now in (0.0, 0.5, 1.0, 1.5, 2.0):
+        found.append(attempt(lambda: polite.call(down, repeatable=False)))
+    assert found == [ServiceUnavailable] * 4 + [CircuitOpen]
+    clock.now = 12
     assert attempt(lambda: polite.call(down, repeatable=False)) is ServiceUnavailable
     assert attempt(lambda: polite.call(down, repeatable=False)) is CircuitOpen
-    clock.now = 22
+    clock.now = 23
     assert polite.call(lambda: "back", repeatable=False) == "back"
     assert polite.call(lambda: "again", repeatable=False) == "again"
-    assert len(calls) == 4
+    assert len(calls) == 5
+
+
+def test_reads_at_the_same_time_outlast_a_short_outage(server: Server, client: HttpClient) -> None:
+    server.script = [*((503, {}, ""),) * 8, (200, {}, '{"ok": 1}')]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda number: client.get(f"/{number}", about="reading").json_object, range(8)))
+    assert answers == [{"ok": 1}] * 8
 
 
 def test_an_answer_of_any_kind_closes_the_breaker() -> None:
-    breaker = CircuitBreaker("lake", CallLimits(breaker_failures=2), Clock())
+    breaker = CircuitBreaker("lake", CallLimits(breaker_failures=2, breaker_seconds=0.0), Clock())
 
     def watched(error: CatalogError | None) -> None:
         with breaker.guard_call():
@@ -292,7 +302,7 @@ def test_an_answer_of_any_kind_closes_the_breaker() -> None:
 
 
 def test_calls_that_are_not_made_tell_what_the_server_answered(server: Server) -> None:
-    limits = CallLimits(breaker_failures=2)
+    limits = CallLimits(breaker_failures=2, breaker_seconds=0.0)
     with closing(
         HttpClient("lake", server.url, error_of=error_for_status, authentication=FixedHeaders.bearer("hunter2"), limits=limits)
     ) as client:
