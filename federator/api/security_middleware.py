@@ -91,7 +91,7 @@ def install_security(
     limits = RequestRateLimiter(serve.requests_per_second, serve.burst)
     app.add_middleware(
         SecurityMiddleware, authentication=authentication, sessions=sessions, limits=limits, shares=app.state.thread_shares,
-        loopback=loopback, origins=[*serve.cors_origins, *([sessions.origin] if sessions is not None else [])],
+        loopback=loopback, origins=[*serve.cors_origins, *filter(None, [serve.public_url])],
         open_paths=open_paths,
     )  # fmt: skip
     if serve.cors_origins:

@@ -60,7 +60,7 @@ class SessionAuthenticator:
         self, index: Index, settings: OidcSettings, sign_in: SignInSettings, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._index, self.settings, self._clock = index, settings, clock
-        self.origin = sign_in.origin
+        self._origin = sign_in.origin
         self.cookie = Cookie("session", sign_in)
         self.limits = sessions.SessionLimits(sign_in.session_lifetime, sign_in.idle_timeout, sign_in.max_sessions)
         self._known: dict[str, tuple[float, BrowserSession]] = {}
@@ -89,11 +89,11 @@ class SessionAuthenticator:
     def require_own_page(self, session: BrowserSession, headers: Headers) -> None:
         """Raise RequestRejected (403) unless a page of the service sent the request: its origin and the session's CSRF token."""
         token = headers.get(CSRF_HEADER, "").encode()
-        if headers.getlist("origin") != [self.origin] or not hmac.compare_digest(token, session.csrf_token.encode()):
+        if headers.getlist("origin") != [self._origin] or not hmac.compare_digest(token, session.csrf_token.encode()):
             raise RequestRejected(
                 403,
                 "Permission denied",
-                f"a write of a signed-in person needs the header {CSRF_HEADER} and the origin {self.origin}",
+                f"a write of a signed-in person needs the header {CSRF_HEADER} and the origin {self._origin}",
             )
 
     def sign_in(self, grant: Grant, principal: Principal, *, replaced: str | None) -> str:
