@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from federator import logs
 from federator.audit.config_events import record_config_change
-from federator.connector.options import resolve_reference
 from federator.planning.plan import Plan, check_plan
 from federator.planning.rule import MirrorRule
 from federator.planning.user_declarations import user_plan_target
@@ -62,7 +61,7 @@ class Federator:
         cls, settings: Settings, on_progress: Callable[[ProgressEvent], None] = lambda _: None, *, create: bool = True
     ) -> Federator:
         """Open the index. A new SQLite file gets its tables at once; any other database needs ``federator db upgrade``."""
-        index = open_index(resolve_reference(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
+        index = open_index(settings.resolve_index_url(), base=settings.base)
         if create and index.file is not None and not index.file.exists():
             migrations.upgrade_schema(index)
         migrations.require_current_schema(index)

@@ -56,7 +56,6 @@ from federator.api.routes import (
 )
 from federator.api.run_streams import RunStreams
 from federator.api.shares import ThreadShares
-from federator.connector.options import resolve_reference
 from federator.data.spool import Spool
 from federator.runtime.config_file import CONFIG_VARIABLE, DEFAULT_FILE
 from federator.settings import Settings, load_settings
@@ -85,7 +84,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     settings = settings or load_settings(Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_FILE))
     token = security_middleware.configured_token(settings)
-    index = open_index(resolve_reference(settings.index.url, where=f"{settings.path}: [index] url"), base=settings.base)
+    index = open_index(settings.resolve_index_url(), base=settings.base)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -99,14 +99,8 @@ class Cli:
         """Return the configuration with an index URL that names a supported database. Raise ConfigError."""
         from federator.store.engine import parse_url
 
-        parse_url(self._index_url)
+        parse_url(self.settings.resolve_index_url())
         return self.settings
-
-    @property
-    def _index_url(self) -> str:
-        from federator.connector.options import resolve_reference
-
-        return resolve_reference(self.settings.index.url, where=f"{self.settings.path}: [index] url")
 
     @cached_property
     def out(self) -> Printer:
@@ -144,7 +138,7 @@ class Cli:
         """The index without a check of its schema. The first connection creates a missing SQLite file."""
         from federator.store import open_index
 
-        index = open_index(self._index_url, base=self.settings.base)
+        index = open_index(self.settings.resolve_index_url(), base=self.settings.base)
         try:
             yield index
         finally:

@@ -54,13 +54,11 @@ def run(cli: Cli, name: NAME) -> None:
 
 def _queue_control(cli: Cli, name: str, kind: str) -> None:
     from federator.store import requests
-    from federator.worker.jobs import configured_jobs, request_argument
+    from federator.worker.jobs import configured_jobs, request_argument, unknown_job_hint
 
     jobs = {job.name: job for job in configured_jobs(cli.settings)}
     if name not in jobs:
-        raise ConfigError(
-            f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none; a schedule of a source or a mirror makes one'}"
-        )
+        raise ConfigError(f"there is no job {name!r}", hint=unknown_job_hint(jobs))
     job = jobs[name]
     kind, argument = (job.kind, request_argument(job.kind, job.subject)) if kind == "run" else (kind, {"job": name})
     with cli.index() as index, index.write() as connection:

@@ -336,6 +336,10 @@ class Settings(Section):
     def base(self) -> FilePath:
         return self.path.parent
 
+    def resolve_index_url(self) -> str:
+        """Return the URL of the index with its secrets. Raise ConfigError for a reference that has no value."""
+        return resolve_reference(self.index.url, where=f"{self.path}: [index] url")
+
     @property
     def state_dir(self) -> FilePath:
         """Directory of staging, locks and the Java wrapper, in the directory of the configuration file."""

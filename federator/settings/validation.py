@@ -52,7 +52,7 @@ def _check_source(settings: Settings, source: SourceSettings) -> None:
 
 def _check_secrets(settings: Settings) -> None:
     """Check the sections index and audit. Those of sources and roots are checked with their section."""
-    resolve_reference(settings.index.url, where=f"{settings.path}: [index] url")
+    settings.resolve_index_url()
     password = re.match(r"[^:/]+://[^/@]*?:([^@]*)@", settings.index.url)
     secrets = {"[index] url": password[1]} if password else {}
     secrets |= {f"[audit.storage] {key}": text for key, text in settings.audit.storage.items() if is_secret_key(key)}
@@ -77,7 +77,7 @@ def _check_cluster(settings: Settings) -> None:
     master = settings.spark.master
     if settings.spark.is_local:
         return
-    if resolve_reference(settings.index.url, where=f"{settings.path}: [index] url").startswith("sqlite"):
+    if settings.resolve_index_url().startswith("sqlite"):
         raise ConfigError(
             f"{settings.path}: [index] url: executors of {master} cannot read a SQLite file of this machine",
             hint='use PostgreSQL: url = "postgresql+psycopg://..."',

@@ -17,7 +17,6 @@ from pydantic import Field
 
 from federator import logs
 from federator.connector import ConfigError
-from federator.connector.options import resolve_reference
 from federator.settings import AFTER_CRAWL, Settings, load_settings
 from federator.store import Connection, Index, job_states, open_index, requests
 from federator.store.failures import describe_error
@@ -53,6 +52,11 @@ class JobView:
         OptionalTimestamp,
         Field(description="when it is due next; null: paused, started by a crawl, or at once because it never ran"),
     ]
+
+
+def unknown_job_hint(names: Iterable[str]) -> str:
+    """Return the hint for a job that is not one of ``names``."""
+    return f"jobs: {', '.join(names) or 'none; a schedule of a source or a mirror makes one'}"
 
 
 def configured_jobs(settings: Settings) -> list[Job]:
@@ -126,7 +130,7 @@ def request_argument(kind: str, subject: str) -> dict[str, Any]:
 def queue_job(kind: str, subject: str, config_path: str) -> None:
     """Queue the run of a due job, unless the job is paused or its last run has not ended. APScheduler calls this function."""
     settings = load_settings(Path(config_path))
-    index = open_index(resolve_reference(settings.index.url, where="[index] url"), base=settings.base)
+    index = open_index(settings.resolve_index_url(), base=settings.base)
     try:
         with index.write() as connection:
             state = job_states.list_job_states(connection).get(f"{kind}:{subject}", job_states.JobState())

@@ -15,7 +15,7 @@ from federator.api.queued_requests import queue_bounded, queue_once
 from federator.settings import Settings
 from federator.store import Connection, Index, requests
 from federator.views.visibility import Visibility
-from federator.worker.jobs import Job, JobView, configured_jobs, list_jobs, request_argument
+from federator.worker.jobs import Job, JobView, configured_jobs, list_jobs, request_argument, unknown_job_hint
 
 router = APIRouter(prefix="/api/v1/jobs")
 
@@ -104,9 +104,7 @@ def _visible_jobs(settings: Settings, visibility: Visibility) -> list[Job]:
 def _get_visible_job(settings: Settings, visibility: Visibility, name: str) -> Job:
     jobs = {job.name: job for job in _visible_jobs(settings, visibility)}
     if name not in jobs:
-        raise NotFound(
-            f"there is no job {name!r}", hint=f"jobs: {', '.join(jobs) or 'none; a schedule of a source or a mirror makes one'}"
-        )
+        raise NotFound(f"there is no job {name!r}", hint=unknown_job_hint(jobs))
     return jobs[name]
 
 
