@@ -173,24 +173,18 @@ def _send_channel(index: Index, settings: Settings, name: str, due: Sequence[Not
 def _attempt_delivery(settings: Settings, channel: NotifySettings, notification: Notification) -> DeliveryAttempt:
     number = notification.attempts + 1
     try:
-        _send_in_time(settings, channel, Message.build(notification, settings.instance.id))
-    except TemporaryDeliveryError as error:
+        message = Message.build(notification, settings.instance.id)
+        # What reaches its deadline may arrive nevertheless.
+        run_with_deadline(
+            f"the receiver of {message.channel}", _EXCHANGE_SECONDS, lambda: _send_message(settings, channel, message)
+        )
+    except (TemporaryDeliveryError, CallExpired) as error:
         if number >= channel.attempts:
             return DeliveryAttempt(DEAD, redact(f"{error.message}; that was attempt {number} of {channel.attempts}"))
         return DeliveryAttempt(QUEUED, redact(error.message), time.time() + retry_delay(number, error.retry_after))
     except (PermanentDeliveryError, FederatorError) as error:
         return DeliveryAttempt(DEAD, redact(error.message))
     return DeliveryAttempt(SENT)
-
-
-def _send_in_time(settings: Settings, channel: NotifySettings, message: Message) -> None:
-    """Send one message. Raise TemporaryDeliveryError if that takes too long; the message may arrive nevertheless."""
-    try:
-        run_with_deadline(
-            f"the receiver of {message.channel}", _EXCHANGE_SECONDS, lambda: _send_message(settings, channel, message)
-        )
-    except CallExpired as error:
-        raise TemporaryDeliveryError(error.message) from None
 
 
 def _send_message(settings: Settings, channel: NotifySettings, message: Message) -> None:

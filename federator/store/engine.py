@@ -21,11 +21,15 @@ from federator.store.fulltext import has_lexemes
 
 # Long enough for the chunk of another writer, short enough to fail with a clear error.
 _BUSY_SECONDS = 60
-# Connections stay open: a new one has no prepared statements and no cached pages. Those beyond 15 serve other principals while slow
-# requests hold these.
-_POOL_SIZE = {"pool_size": 15, "max_overflow": 15}
-# Values of a statement are of any source, and some are secrets that a catalog stores: errors, which logs have, are without them.
-_ENGINE: dict[str, Any] = {**_POOL_SIZE, "poolclass": QueuePool, "hide_parameters": True}
+_ENGINE: dict[str, Any] = {
+    "poolclass": QueuePool,
+    # Connections stay open: a new one has no prepared statements and no cached pages. Those beyond 15 serve other principals while
+    # slow requests hold these.
+    "pool_size": 15,
+    "max_overflow": 15,
+    # Values of a statement are of any source, and some are secrets that a catalog stores: errors, which logs have, are without them.
+    "hide_parameters": True,
+}
 # Page cache of one SQLite connection in KiB. Many readers share the memory; a single writer may write a million rows.
 _READ_CACHE, _WRITE_CACHE = 8_192, 65_536
 
