@@ -241,7 +241,7 @@ class ExpiringKeys(HttpProxy):
 
 
 class Keys:
-    """Access keys of one account, in files: the shared one of AWS and one for each secret. ``replace`` issues new ones."""
+    """Access keys of one account, in files: the shared one of AWS and one for each secret. ``rotate`` issues new ones."""
 
     def __init__(self, url: str, directory: Path) -> None:
         self._account, self._directory = account(url), directory
@@ -254,7 +254,7 @@ class Keys:
         for name, value in self._account.credentials.items():
             (self._directory / name).write_text(value)
 
-    def replace(self) -> None:
+    def rotate(self) -> None:
         self._account = account(self._account.url, self._account.account_id)
         self.write()
 
@@ -273,7 +273,7 @@ class Keys:
 
 
 @pytest.mark.parametrize("configured", [True, False], ids=["secret files", "the shared file of AWS"])
-def test_a_running_service_uses_the_credentials_that_replace_expired_ones(
+def test_a_running_service_uses_rotated_credentials_after_old_ones_expired(
     glue_url: str, tmp_path: Path, configured: bool
 ) -> None:
     keys = Keys(glue_url, tmp_path)
@@ -296,7 +296,7 @@ def test_a_running_service_uses_the_credentials_that_replace_expired_ones(
             with pytest.raises(Unauthenticated):
                 vendor.check()
             # The refusals have made the service forget the credentials, so that it needs no restart.
-            keys.replace()
+            keys.rotate()
             assert create("three").ok
             vendor.check()
             vendor.close()
